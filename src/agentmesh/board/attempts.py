@@ -1,0 +1,127 @@
+"""What a holder does with its attempt: complete, fail, release, split, hold more paths, leave a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentmesh.board import dependencies, leases, paths, tasks
+from agentmesh.board.change import Change
+from agentmesh.board.specs import Spec
+from agentmesh.errors import InvalidArgument, WrongState
+from agentmesh.model import FailureKind
+from agentmesh.store.base import Row
+
+
+def complete(change: Change, held: Row, result: str | None) -> None:
+    """Finish the task; what waits for it is counted down in the same transaction."""
+    leases.end_attempt(change, held, "completed")
+    change.move(held, "completed")
+    if result is not None:
+        change.tx.execute("put_result", task_pk=held["pk"], body=result)
+    elif held["opened_fence"]:
+        change.tx.execute("drop_result", task_pk=held["pk"])
+    change.event("task_completed", held, fence=held["fence"], agent_id=held["agent_id"], **_late(change, held))
+    dependencies.ended(change, held, "completed")
+
+
+def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool) -> None:
+    """Report that the attempt failed: tried again after a delay, unless no charged attempts are left or `retry` is off."""
+    refund = leases.end_attempt(change, held, "failed", kind=kind, error=error)
+    if retry:
+        until = leases.retry_at(change, held)
+        state = leases.put_back(
+            change, held, refund, not_before_us=until, reason="max_attempts used up, the last one failed"
+        )
+    else:
+        state = "failed"
+        change.move(held, "failed", charge=-refund, reason="failed for good by its holder")
+    change.event(
+        "task_failed",
+        held,
+        fence=held["fence"],
+        agent_id=held["agent_id"],
+        kind=kind,
+        state=state,
+        refunded=bool(refund),
+        **_late(change, held),
+    )
+    if state == "failed":
+        dependencies.ended(change, held, "failed")
+
+
+def release(change: Change, held: Row, delay_us: int) -> None:
+    """Give the task back undone."""
+    refund = leases.end_attempt(change, held, "released")
+    until = change.now + delay_us if delay_us else None
+    state = leases.put_back(change, held, refund, not_before_us=until, reason="released too often")
+    leases.avert(change, held)
+    change.event(
+        "task_released",
+        held,
+        fence=held["fence"],
+        agent_id=held["agent_id"],
+        state=state,
+        refunded=bool(refund),
+        **_late(change, held),
+    )
+    if state == "failed":
+        dependencies.ended(change, held, "failed")
+
+
+def split(change: Change, held: Row, specs: Sequence[Spec]) -> list[str]:
+    """Create subtasks that the task waits for; its next attempt carries their results. The ids of the subtasks."""
+    if not specs:
+        raise InvalidArgument("subtasks", "must have at least one task")
+    if any(edge.id == held["id"] for spec in specs for edge in spec.depends_on):
+        raise InvalidArgument("subtasks", "must not wait for the task that is split")
+    refund = leases.end_attempt(change, held, "split")
+    if held["charged"] - refund >= held["max_attempts"]:
+        problem = "its hand-outs are used up, so nobody could finish it after a split"
+        raise WrongState(held["id"], held["state"], problem, hint="Complete it or fail it.")
+    leases.put_back(change, held, refund)
+    change.event("task_split", held, fence=held["fence"], agent_id=held["agent_id"], refunded=bool(refund))
+    ids = tasks.insert(change, specs, held["agent_id"])
+    for name in ids:
+        child, parent = dependencies.both_ends(change, held["id"], name)
+        dependencies.add(change, child, parent, "finished")
+    return ids
+
+
+def hold_paths(change: Change, held: Row, wanted: Sequence[paths.Want]) -> None:
+    """Let a running attempt hold more patterns.
+
+    Raises:
+        PathsHeld: another attempt's hold excludes one of them; its holder is named and nothing is taken.
+    """
+    change.tx.execute("lock_workspace", workspace=held["workspace"])
+    found = paths.blocker(change.tx, held["workspace"], wanted, held["pk"])
+    if found is not None:
+        raise paths.held_error(change.tx, *found)
+    taken = paths.take(change, held, held["fence"], wanted)
+    change.tx.execute("count_holds", task_pk=held["pk"], fence=held["fence"], more=taken)
+    held_now = {mode: [pattern for pattern, how in wanted if how == mode] for mode in ("write", "read")}
+    change.event(
+        "paths_held",
+        held,
+        fence=held["fence"],
+        agent_id=held["agent_id"],
+        writes=held_now["write"],
+        reads=held_now["read"],
+    )
+
+
+def note(change: Change, held: Row, text: str) -> None:
+    """Leave a remark on the attempt."""
+    change.tx.execute(
+        "add_note",
+        task_pk=held["pk"],
+        fence=held["fence"],
+        agent_id=held["agent_id"],
+        now_us=change.now,
+        text=text,
+    )
+    change.event("noted", held, fence=held["fence"], agent_id=held["agent_id"])
+
+
+def _late(change: Change, held: Row) -> dict[str, bool]:
+    return {"late": True} if held["expires_us"] <= change.now else {}

@@ -1,0 +1,128 @@
+"""One write on the board: an open transaction, and what it owes before it may commit.
+
+Functions of the board say what happens to a task; the change keeps the books: it guards each move by what was read,
+adds up the tallies, collects events, and at the end brings pools and urgencies in line. Events are written last, so
+that on an engine with row locks their order is that of the commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from typing import Any
+
+from agentmesh.board import paths, urgency
+from agentmesh.clock import Chance
+from agentmesh.errors import StoreError
+from agentmesh.model import FINAL, STATES, State
+from agentmesh.store.base import Row, Transaction
+
+
+class Change:
+    """The open transaction of a write, its instant and its debts."""
+
+    __slots__ = ("_events", "_left", "_pools", "_tallies", "chance", "now", "ready", "tx")
+
+    def __init__(self, tx: Transaction, chance: Chance) -> None:
+        self.tx = tx
+        self.now = tx.now
+        self.chance = chance
+        self.ready = 0
+        self._events: list[dict[str, Any]] = []
+        self._tallies: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._pools: set[int] = set()
+        self._left: dict[int, int] = {}
+
+    def event(
+        self,
+        kind: str,
+        task: Row | None = None,
+        /,
+        *,
+        fence: int | None = None,
+        agent_id: str | None = None,
+        **data: Any,
+    ) -> None:
+        """Add a row to the history; `data` must not hold foreign text or secrets."""
+        self._events.append(
+            {
+                "kind": kind,
+                "plan_pk": task["plan_pk"] if task else None,
+                "task_id": task["id"] if task else None,
+                "fence": fence,
+                "agent_id": agent_id,
+                "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")) if data else "{}",
+            }
+        )
+
+    def move(
+        self,
+        task: Row,
+        to: State,
+        *,
+        handed: int = 0,
+        charge: int = 0,
+        not_before_us: int | None = None,
+        reason: str | None = None,
+        root_pk: int | None = None,
+    ) -> None:
+        """Bring a task to another state, guarded by the state and fence that were read.
+
+        Raises:
+            StoreError: the row is not as it was read, which a row lock excludes.
+        """
+        final = to in FINAL
+        changed = self.tx.execute(
+            "move_task",
+            pk=task["pk"],
+            was=task["state"],
+            fence=task["fence"],
+            state=to,
+            handed=handed,
+            charge=charge,
+            not_before_us=not_before_us,
+            ended_us=self.now if final else None,
+            reason=reason,
+            root_pk=root_pk,
+        )
+        if changed != 1:
+            raise StoreError(f"Task {task['id']!r} changed under a lock.")
+        self.count(task, task["state"], to)
+        if final and to != "completed":
+            self._left[task["pk"]] = task["urgency"]
+
+    def count(self, task: Row, was: State | None, to: State) -> None:
+        """Enter a task's way from one state to another into the books."""
+        tally = self._tallies[task["plan_pk"]]
+        if was is not None:
+            tally[was] -= 1
+        tally[to] += 1
+        if to == "pending":
+            self.ready += 1
+        if task["pool_pk"] is not None and "pending" in (was, to):
+            self._pools.add(task["pool_pk"])
+
+    def pool_changed(self, pool_pk: int | None) -> None:
+        """A pool's head must be found anew."""
+        if pool_pk is not None:
+            self._pools.add(pool_pk)
+
+    def less_urgent(self, task_pk: int, was: int) -> None:
+        """A task no longer lends its urgency `was` to what it waits for."""
+        self._left[task_pk] = max(was, self._left.get(task_pk, was))
+
+    def refresh_pools(self) -> None:
+        """Bring the heads of the pools in line before they are looked at."""
+        for pool_pk in sorted(self._pools):
+            paths.refresh(self.tx, pool_pk)
+        self._pools.clear()
+
+    def settle(self) -> None:
+        """Pay the debts; nothing may follow but the commit."""
+        if self._left:
+            self._pools |= urgency.lower(self.tx, self._left)
+        self.refresh_pools()
+        for plan_pk, tally in sorted(self._tallies.items()):
+            self.tx.execute("count_states", plan_pk=plan_pk, **{state: tally[state] for state in STATES})
+        for event in self._events:
+            self.tx.execute("add_event", now_us=self.now, **event)

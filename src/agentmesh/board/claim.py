@@ -1,0 +1,387 @@
+"""The claim: heal what is due, pick a task, hand it out, or say why there is nothing and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentmesh import limits
+from agentmesh.board import heal, paths, records
+from agentmesh.board.capabilities import Catalogue
+from agentmesh.board.change import Change
+from agentmesh.board.lookup import locked_row, task_row
+from agentmesh.board.picking import Ask, Reach, TooManyParked, blocked, pick, reach
+from agentmesh.board.requests import Request, once
+from agentmesh.clock import word
+from agentmesh.errors import AlreadyClaimed, WrongState
+from agentmesh.model import FINAL, STATES, Advice, DependencyResult, FailureKind, Json, Lease, NoClaim, Note, Task
+from agentmesh.store.base import Row, Transaction
+
+if TYPE_CHECKING:
+    from agentmesh.board.facade import Board
+
+SECRET_LETTERS = 16
+CARRIED_BYTES = 32 * 1024
+"""How much of its dependencies' results a claim carries; the rest is to be had by `get_task`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A task in hand: what it is, the lease on it, what its dependencies left behind. Truthy.
+
+    The methods are those of the board with this claim's lease.
+    """
+
+    task: Task
+    lease: Lease
+    dependencies: tuple[DependencyResult, ...] = ()
+    resumed: bool = False
+    board: Board = field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def lease_expires_us(self) -> int:
+        """When the lease ran out, as of the hand-out."""
+        return self.lease.expires_us
+
+    def heartbeat(self) -> Lease:
+        """Renew the lease; see `Board.heartbeat`."""
+        return self.board.heartbeat(self.lease)
+
+    def complete(self, result: Json = None, *, request_id: str | None = None) -> Task:
+        """Finish the task; see `Board.complete_task`."""
+        return self.board.complete_task(self.lease, result, request_id=request_id)
+
+    def fail(
+        self, error: str, *, kind: FailureKind = "task", retry: bool = True, request_id: str | None = None
+    ) -> Task:
+        """Report a failure; see `Board.fail_task`."""
+        return self.board.fail_task(self.lease, error, kind=kind, retry=retry, request_id=request_id)
+
+    def release(self, *, delay_sec: float = 0, request_id: str | None = None) -> Task:
+        """Give the task back; see `Board.release_task`."""
+        return self.board.release_task(self.lease, delay_sec=delay_sec, request_id=request_id)
+
+    def split(self, subtasks: Sequence[Mapping[str, Any]], *, request_id: str | None = None) -> list[Task]:
+        """Split the task; see `Board.split_task`."""
+        return self.board.split_task(self.lease, subtasks, request_id=request_id)
+
+    def hold_paths(
+        self, *, writes: Sequence[str] = (), reads: Sequence[str] = (), request_id: str | None = None
+    ) -> Task:
+        """Hold more paths; see `Board.hold_paths`."""
+        return self.board.hold_paths(self.lease, writes=writes, reads=reads, request_id=request_id)
+
+    def note(self, text: str, *, request_id: str | None = None) -> Note:
+        """Leave a remark; see `Board.note`."""
+        return self.board.note(self.lease, text, request_id=request_id)
+
+
+class Handed(NamedTuple):
+    """A hand-out inside its transaction: the task as it stands now, and the lease."""
+
+    row: Row
+    lease: Lease
+    resumed: bool = False
+
+
+def claim(
+    change: Change,
+    ask: Ask,
+    task_id: str | None,
+    call: Request | None,
+    catalogue: Catalogue,
+    known: frozenset[str],
+    *,
+    resume: bool,
+    take_over: bool,
+) -> Handed | NoClaim | None:
+    """One try at a claim, at most once per request; None when the search should go on in another transaction."""
+    answers: list[Handed | NoClaim | None] = []
+
+    def act() -> dict[str, Any] | None:
+        answer: Handed | NoClaim | None = (
+            own_attempt(change, ask, task_id, known, take_over=take_over) if resume else None
+        )
+        if answer is None and task_id is not None:
+            answer = named_task(change, task_id, ask)
+        elif answer is None:
+            answer = next_task(change, ask, catalogue)
+        answers.append(answer)
+        return {"task_id": answer.lease.task_id, "fence": answer.lease.fence} if isinstance(answer, Handed) else None
+
+    reply = once(change, ask.agent_id, call, act)
+    if answers:
+        return answers[0]
+    held = change.tx.fetch_one("held_attempt", id=reply["task_id"], fence=reply["fence"]) or {}
+    lease = Lease(reply["task_id"], reply["fence"], held["secret"], held["expires_us"])
+    return Handed({**held, "holder": held["agent_id"], "lease_expires_us": held["expires_us"]}, lease)
+
+
+def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClaim | None:
+    """Hand out the best task for an ask; None when the transaction should end and the search go on in another."""
+    pulse = change.tx.fetch_one("pulse") or {}
+    more = heal.due(change, pulse)
+    if change.ready:
+        change.refresh_pools()
+        pulse = change.tx.fetch_one("pulse") or {}
+    found = reach(change.tx, ask, pulse, catalogue)
+    if found.paused:
+        return no_claim(change.tx, found, pulse)
+    try:
+        pk = pick(change.tx, found, change)
+    except TooManyParked:
+        return None
+    if pk is not None:
+        catalogue.see(change.tx, ask.agent_id, ask.capabilities)
+        return hand_out(change, change.tx.fetch_one("task_by_pk", pk=pk) or {}, ask.agent_id)
+    return None if more else no_claim(change.tx, found, pulse)
+
+
+def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim:
+    """Hand out the task that was asked for by id.
+
+    Raises:
+        NotFound: it is not on the board.
+        AlreadyClaimed: another agent, or another session of this one, holds it.
+    """
+    row = locked_row(change.tx, task_id)
+    if row["state"] == "in_progress":
+        if not heal.reclaim_one(change, task_id, row["fence"]):
+            raise AlreadyClaimed(task_id, row["holder"] or "", row["lease_expires_us"] or 0)
+        row = task_row(change.tx, task_id)
+    elif row["state"] == "scheduled" and row["not_before_us"] <= change.now:
+        change.move(row, "pending", not_before_us=row["not_before_us"])
+        change.event("task_due", row)
+        row = task_row(change.tx, task_id)
+    refusal = _refusal(change.tx, row, ask)
+    return refusal or hand_out(change, row, ask.agent_id)
+
+
+def own_attempt(
+    change: Change, ask: Ask, task_id: str | None, known: frozenset[str], *, take_over: bool
+) -> Handed | None:
+    """Give an agent its own open attempt back, with a new secret and the same fence; None when it has none.
+
+    Args:
+        change: the write.
+        ask: who asks.
+        task_id: the task whose attempt is wanted; None for the agent's oldest.
+        known: secrets that this session was given, by which it is known to be the same session.
+        take_over: take it even from a live session of the same agent.
+
+    Raises:
+        AlreadyClaimed: the attempt belongs to another session whose lease is not due, or to another agent.
+    """
+    for own in change.tx.fetch_all("own_open_attempts", agent_id=ask.agent_id):
+        if task_id is not None and own["id"] != task_id:
+            continue
+        change.tx.execute("lock_task", id=own["id"])
+        held = change.tx.fetch_one("held_attempt", id=own["id"], fence=own["fence"])
+        if held is None or held["outcome"] is not None:
+            continue
+        if ask.plan is not None and held["plan"] != ask.plan:
+            continue
+        if held["secret"] not in known and held["expires_us"] > change.now and not take_over:
+            raise AlreadyClaimed(own["id"], ask.agent_id, held["expires_us"])
+        return _resumed(change, held)
+    return None
+
+
+def hand_out(change: Change, row: Row, agent_id: str) -> Handed:
+    """Open the next attempt of a ready task."""
+    fence = row["fence"] + 1
+    expires = change.now + min(row["lease_timeout_us"], row["max_hold_us"])
+    secret = word(change.chance, SECRET_LETTERS)
+    held = 0
+    if row["pool_pk"] is not None:
+        pool = change.tx.fetch_one("pool_of", pk=row["pool_pk"])
+        if pool is not None:
+            paths.unpark(change, pool)
+            held = paths.take(change, row, fence, paths.wants(pool["paths"]))
+    change.move(row, "in_progress", handed=1, charge=1, not_before_us=row["not_before_us"])
+    change.tx.execute(
+        "open_attempt",
+        task_pk=row["pk"],
+        fence=fence,
+        agent_id=agent_id,
+        secret=secret,
+        holds=held,
+        now_us=change.now,
+        lease_expires_us=expires,
+    )
+    change.event("task_claimed", row, fence=fence, agent_id=agent_id, expires_us=expires)
+    now = {
+        **row,
+        "state": "in_progress",
+        "fence": fence,
+        "charged": row["charged"] + 1,
+        "holder": agent_id,
+        "lease_expires_us": expires,
+    }
+    return Handed(now, Lease(row["id"], fence, secret, expires))
+
+
+def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
+    """Why an ask gets nothing, and what to do about it."""
+    dues = [due for due in (pulse["lease_due_us"], pulse["scheduled_due_us"]) if due is not None and due > tx.now]
+    retry_at = min(dues, default=None)
+    if found.paused:
+        return NoClaim("paused", "wait", "Hand-outs are paused.", retry_at)
+    counts = _counts(tx, found.ask.plan)
+    reason, advice, message = _reason(tx, found, counts)
+    return NoClaim(reason, advice, message, None if advice == "stop" else retry_at)
+
+
+def carried(tx: Transaction, task_pk: int) -> tuple[DependencyResult, ...]:
+    """What the finished parents of a task left behind, as far as it fits."""
+    found, room = [], CARRIED_BYTES
+    for row in tx.fetch_all("dependency_results", task_pk=task_pk):
+        size = len(row["body"] or "")
+        fits = size <= room
+        room -= size if fits else 0
+        body = json.loads(row["body"]) if row["body"] is not None and fits else None
+        found.append(DependencyResult(row["id"], row["title"], row["state"], body, truncated=not fits))
+    return tuple(found)
+
+
+def texts(tx: Transaction, task_pk: int) -> dict[str, Any]:
+    """A task's long texts, as fields of its record."""
+    body = tx.fetch_one("body_of", task_pk=task_pk)
+    if body is None:
+        return {}
+    payload = json.loads(body["payload"]) if body["payload"] is not None else None
+    return {"description": body["description"], "payload": payload}
+
+
+def worthwhile(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
+    """Whether a claim could change anything now: a task is there for it, or something due is there to be healed."""
+    pulse = tx.fetch_one("pulse") or {}
+    dues = (pulse["lease_due_us"], pulse["scheduled_due_us"])
+    return any(due is not None and due <= tx.now for due in dues) or _there_is(tx, ask, pulse, catalogue)
+
+
+def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
+    """Whether a claim would be given a task now, due leases and times taken into account."""
+    pulse = tx.fetch_one("pulse") or {}
+    if _there_is(tx, ask, pulse, catalogue):
+        return True
+    due = tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE)
+    due += tx.fetch_all("due_scheduled", now_us=tx.now, most=limits.PAGE)
+    rows = (task_row(tx, row["id"]) for row in due)
+    return any(_claimable_when_healed(tx, row, ask) for row in rows)
+
+
+def next_due(tx: Transaction, agent_id: str) -> int | None:
+    """The next instant at which time alone may bring an agent a task."""
+    pulse = tx.fetch_one("pulse") or {}
+    dues = (pulse["lease_due_us"], pulse["scheduled_due_us"], averted_until(tx, agent_id))
+    return min((due for due in dues if due is not None and due > tx.now), default=None)
+
+
+def _there_is(tx: Transaction, ask: Ask, pulse: Row, catalogue: Catalogue) -> bool:
+    try:
+        return pick(tx, reach(tx, ask, pulse, catalogue)) is not None
+    except TooManyParked:
+        return True
+
+
+def _claimable_when_healed(tx: Transaction, row: Row, ask: Ask) -> bool:
+    if row["state"] == "in_progress" and (row["unmet"] or row["charged"] >= row["max_attempts"]):
+        return False
+    if ask.plan not in (None, row["plan"]) or not ask.tags <= set(json.loads(row["tags"] or "[]")):
+        return False
+    return _refusal(tx, {**row, "state": "pending"}, ask) is None
+
+
+def averted_until(tx: Transaction, agent_id: str) -> int | None:
+    """When the next of the tasks that an agent released may be offered to it again."""
+    row = tx.fetch_one("next_aversion", agent_id=agent_id, now_us=tx.now)
+    return row["until_us"] if row else None
+
+
+def full_record(tx: Transaction, row: Row) -> tuple[Task, tuple[DependencyResult, ...]]:
+    """A handed-out task as its agent gets it."""
+    more = texts(tx, row["pk"]) if row["has_body"] else {}
+    return records.task(row, **more), carried(tx, row["pk"]) if row["parents"] else ()
+
+
+def _resumed(change: Change, held: Row) -> Handed:
+    secret = word(change.chance, SECRET_LETTERS)
+    last = held["started_us"] + held["max_hold_us"]
+    expires = max(min(change.now + held["lease_timeout_us"], last), held["expires_us"])
+    change.tx.execute(
+        "resume_attempt",
+        task_pk=held["pk"],
+        fence=held["fence"],
+        secret=secret,
+        heartbeat_us=max(change.now, held["heartbeat_us"]),
+        lease_expires_us=expires,
+    )
+    change.event("task_resumed", held, fence=held["fence"], agent_id=held["agent_id"], expires_us=expires)
+    now = {**held, "lease_expires_us": expires, "holder": held["agent_id"]}
+    return Handed(now, Lease(held["id"], held["fence"], secret, expires), resumed=True)
+
+
+def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
+    """Why a named task cannot be handed out to this agent now; None when it can."""
+    state = row["state"]
+    if state in FINAL:
+        return NoClaim("final", "stop", f"Task {row['id']} is {state}.")
+    if ask.plan is not None and row["plan"] != ask.plan:
+        raise WrongState(row["id"], state, "it belongs to another plan than the one named")
+    if state == "blocked":
+        return NoClaim("blocked", "wait", f"Task {row['id']} waits for {row['unmet']} of its dependencies.")
+    if state == "scheduled":
+        return NoClaim("scheduled", "wait", f"Task {row['id']} waits for its time.", row["not_before_us"])
+    paused = {(pause["scope"], pause["name"]) for pause in tx.fetch_all("pauses")}
+    if paused & {("board", ""), ("plan", row["plan"]), ("agent", ask.agent_id)}:
+        return NoClaim("paused", "wait", "Hand-outs are paused.")
+    lacking = sorted(set(json.loads(row["requires"])) - ask.capabilities)
+    if lacking:
+        return NoClaim("capability", "blocked_by", f"Task {row['id']} requires {', '.join(lacking)}.")
+    if row["pool_pk"] is not None and blocked(tx, {"pk": row["pool_pk"]}, None):
+        return NoClaim("paths_held", "wait", f"A running task holds paths of {row['id']}.")
+    return None
+
+
+def _counts(tx: Transaction, plan: str | None) -> dict[str, int]:
+    if plan is None:
+        row = tx.fetch_one("tally_totals")
+    else:
+        found = tx.fetch_one("plan_by_name", name=plan)
+        row = tx.fetch_one("tally_of", plan_pk=found["pk"]) if found else None
+    return {state: (row[state] or 0) if row else 0 for state in STATES}
+
+
+def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> tuple[str, Advice, str]:
+    where = f"Plan {found.ask.plan}" if found.ask.plan else "The board"
+    if not any(counts.values()):
+        return "empty", "stop", f"{where} has no tasks."
+    if not any(n for state, n in counts.items() if state not in FINAL):
+        return "done", "stop", f"All tasks are final: {counts['completed']} of {sum(counts.values())} completed."
+    if counts["pending"]:
+        return _ready_but(tx, found)
+    if counts["in_progress"]:
+        return (
+            "in_progress",
+            "wait",
+            f"{counts['in_progress']} tasks are being worked on, {counts['blocked']} wait for others.",
+        )
+    if counts["scheduled"]:
+        return "scheduled", "wait", f"{counts['scheduled']} tasks wait for their time."
+    return "blocked", "wait", f"{counts['blocked']} tasks wait for tasks outside this plan."
+
+
+def _ready_but(tx: Transaction, found: Reach) -> tuple[str, Advice, str]:
+    """Tasks are ready, but none for this ask."""
+    if found.plans == () and found.ask.plan is None:
+        return "paused", "wait", "Every plan with ready tasks is paused."
+    if averted_until(tx, found.ask.agent_id) is not None:
+        return "released", "wait", "What is ready was released by this agent less than a minute ago."
+    if any(tx.fetch_all("any_pool", requires_pk=pk) for pk in found.eligible):
+        return "paths_held", "wait", "Running tasks hold the paths of what is ready."
+    if found.ask.tags:
+        return "tags", "wait", "No ready task carries these tags."
+    return "capability", "blocked_by", "What is ready requires capabilities that this agent has not named."

@@ -1,0 +1,194 @@
+"""The task graph: adding and removing edges, and what the end of a task does to everything that waits for it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from agentmesh.board import urgency
+from agentmesh.board.change import Change
+from agentmesh.board.leases import end_open_attempt
+from agentmesh.board.lookup import ready_state, task_row
+from agentmesh.errors import CycleRefused, InvalidArgument, WrongState
+from agentmesh.model import FINAL, Condition, State
+from agentmesh.rules import MET, conditions_met_by, is_met
+from agentmesh.store.base import Row, Transaction
+
+
+def ended(change: Change, task: Row, end: State) -> None:
+    """Tell the children of a task how it ended, and theirs in turn: some become ready, some can never run."""
+    queue: deque[tuple[Row, State]] = deque([(task, end)])
+    while queue:
+        parent, how = queue.popleft()
+        met = conditions_met_by(how)
+        doomed, freed = [], False
+        for child in change.tx.fetch_all("child_conditions", pk=parent["pk"]):
+            if child["condition"] in met:
+                freed = True
+            else:
+                doomed.append(child["child_pk"])
+        if freed:
+            _free(change, parent, met)
+        for child_pk in doomed:
+            cancelled = _doom(change, child_pk, parent, how, task)
+            if cancelled is not None:
+                queue.append((cancelled, "cancelled"))
+
+
+def cancel(change: Change, task: Row, reason: str | None, agent_id: str | None, root: Row | None = None) -> None:
+    """Cancel one task that is not final, and the attempt that holds it; its children are not told yet."""
+    if task["state"] == "in_progress":
+        end_open_attempt(change, task, "cancelled")
+    change.move(task, "cancelled", reason=reason, root_pk=root["pk"] if root else None)
+    data = {"root": root["id"]} if root else {}
+    change.event("task_cancelled", task, fence=task["fence"] or None, agent_id=agent_id, was=task["state"], **data)
+
+
+def add(change: Change, child: Row, parent: Row, condition: Condition) -> None:
+    """Let a task wait for another; the edge is in force at once.
+
+    Raises:
+        WrongState: the child is final or running.
+        CycleRefused: the parent waits for the child, over the named path.
+        InvalidArgument: the edge is there already, with another condition.
+    """
+    there = change.tx.fetch_one("edge_between", child_pk=child["pk"], parent_pk=parent["pk"])
+    if there:
+        if there["condition"] != condition:
+            problem = f"{child['id']!r} waits for {parent['id']!r} already, for {there['condition']}"
+            raise InvalidArgument("condition", problem, hint="Remove the edge first, then add it anew.")
+        return
+    if child["state"] in FINAL or child["state"] == "in_progress":
+        raise WrongState(child["id"], child["state"], "dependencies are added before a task is handed out")
+    _refuse_cycle(change.tx, child, parent)
+    change.event("dependency_added", child, parent=parent["id"], condition=condition)
+    connect(change, child, parent, condition)
+
+
+def connect(change: Change, child: Row, parent: Row, condition: Condition) -> None:
+    """Enter an edge that has been found right, and draw its consequences."""
+    met = is_met(condition, parent["state"])
+    change.tx.execute("add_edge", child_pk=child["pk"], parent_pk=parent["pk"], condition=condition)
+    change.tx.execute("count_edge", pk=child["pk"], parents=1, unmet=0 if met else 1)
+    if met:
+        return
+    if parent["state"] in FINAL:
+        cancelled = _doom(change, child["pk"], parent, parent["state"], parent)
+        if cancelled is not None:
+            ended(change, cancelled, "cancelled")
+        return
+    if child["state"] in ("pending", "scheduled"):
+        change.move(child, "blocked", not_before_us=child["not_before_us"])
+    if child["urgency"] > parent["urgency"]:
+        raise_parent(change, child)
+
+
+def raise_parent(change: Change, child: Row) -> None:
+    """Lend a task's urgency to what it waits for."""
+    for pool_pk in urgency.raise_above(change.tx, child["pk"], child["urgency"]):
+        change.pool_changed(pool_pk)
+
+
+def remove(change: Change, child: Row, parent: Row) -> bool:
+    """Let a task no longer wait for another; False when it did not.
+
+    Raises:
+        WrongState: the child is final.
+    """
+    there = change.tx.fetch_one("edge_between", child_pk=child["pk"], parent_pk=parent["pk"])
+    if there is None:
+        return False
+    if child["state"] in FINAL:
+        raise WrongState(child["id"], child["state"], "the dependencies of a final task are history")
+    held = not is_met(there["condition"], parent["state"])
+    change.tx.execute("drop_edge", child_pk=child["pk"], parent_pk=parent["pk"])
+    change.tx.execute("count_edge", pk=child["pk"], parents=-1, unmet=-1 if held else 0)
+    change.event("dependency_removed", child, parent=parent["id"])
+    if held and child["state"] == "blocked" and child["unmet"] == 1:
+        to = ready_state(child, change.now, unmet=0)
+        change.move(child, to, not_before_us=child["not_before_us"])
+    if parent["state"] not in FINAL and parent["priority"] < parent["urgency"] <= child["urgency"]:
+        _recompute(change, parent)
+    return True
+
+
+def _recompute(change: Change, parent: Row) -> None:
+    """Work out the urgency of a task that has lost a child, and of what it waits for."""
+    below = change.tx.fetch_one("urgency_below", pk=parent["pk"])
+    lent = below["urgency"] if below else None
+    fresh = parent["priority"] if lent is None else max(parent["priority"], lent)
+    if fresh != parent["urgency"]:
+        change.tx.execute("set_urgency", pk=parent["pk"], urgency=fresh)
+        change.pool_changed(parent["pool_pk"])
+        change.less_urgent(parent["pk"], parent["urgency"])
+
+
+def _free(change: Change, parent: Row, met: tuple[Condition, ...]) -> None:
+    change.tx.execute("count_down", pk=parent["pk"], one=met[0], two=met[-1])
+    freed = change.tx.fetch_all("free_children", pk=parent["pk"], now_us=change.now)
+    for child in freed:
+        change.count(child, "blocked", child["state"])
+
+
+def _doom(change: Change, child_pk: int, parent: Row, how: State, root: Row) -> Row | None:
+    """Cancel a child whose condition can no longer be met; None when it is final already."""
+    change.tx.execute("lock_task_pk", pk=child_pk)
+    child = change.tx.fetch_one("task_by_pk", pk=child_pk)
+    if child is None or child["state"] in FINAL:
+        return None
+    origin = "" if root["pk"] == parent["pk"] else f" (root: {root['id']})"
+    cancel(change, child, f"dependency {parent['id']} ended as {how}{origin}", None, root)
+    return child
+
+
+def _refuse_cycle(tx: Transaction, child: Row, parent: Row) -> None:
+    if child["pk"] == parent["pk"]:
+        raise CycleRefused([child["id"], child["id"]])
+    if tx.fetch_one("leads_to", pk=parent["pk"], target=child["pk"]):
+        raise CycleRefused([child["id"], *_path_up(tx, parent, child)])
+
+
+def _path_up(tx: Transaction, start: Row, target: Row) -> list[str]:
+    """The ids on a shortest way from a task up to another that it waits for."""
+    came_from: dict[int, tuple[int | None, str]] = {start["pk"]: (None, start["id"])}
+    queue = deque([start["pk"]])
+    while target["pk"] not in came_from:
+        here = queue.popleft()
+        for parent in tx.fetch_all("parent_keys", pk=here):
+            if parent["pk"] not in came_from:
+                came_from[parent["pk"]] = (here, parent["id"])
+                queue.append(parent["pk"])
+    trail: list[str] = []
+    at: int | None = target["pk"]
+    while at is not None:
+        at, name = came_from[at]
+        trail.append(name)
+    return trail[::-1]
+
+
+def unmet_edges(tx: Transaction, task: Row) -> int:
+    """How many edges hold a task now, counted from the edges themselves.
+
+    Raises:
+        WrongState: an edge can never be met; its parent must be opened first.
+    """
+    unmet = 0
+    for parent in tx.fetch_all("parents_of", pk=task["pk"]):
+        if parent["state"] not in FINAL:
+            unmet += 1
+        elif parent["state"] not in MET[parent["condition"]]:
+            problem = f"it waits for {parent['id']!r} to end as {parent['condition']}, which ended as {parent['state']}"
+            raise WrongState(task["id"], task["state"], problem, hint="Reopen that task, or remove the dependency.")
+    return unmet
+
+
+def both_ends(change: Change, child_id: str, parent_id: str) -> tuple[Row, Row]:
+    """The two tasks of an edge, with the graph and their rows locked.
+
+    Raises:
+        NotFound: one of them is not on the board.
+    """
+    change.tx.execute("lock_graph")
+    for name in sorted({child_id, parent_id}):
+        change.tx.execute("lock_task", id=name)
+    child, parent = task_row(change.tx, child_id), task_row(change.tx, parent_id)
+    return child, parent

@@ -1,0 +1,131 @@
+"""Why is nobody working? The root causes over edges, paths, capabilities, times and pauses, gravest first.
+
+A blocked task is never a root cause: what it waits for, over any number of edges, ends in tasks that are worked on,
+ready, or scheduled. Those are the causes; each says why it does not move and how many tasks wait behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from agentmesh.board import paths
+from agentmesh.board.capabilities import known_abilities, missing
+from agentmesh.board.lookup import task_row
+from agentmesh.model import FINAL, Cause, Explanation
+from agentmesh.store.base import Row, Transaction
+
+SHOWN = 20
+LOOKED_AT = 200
+RECENT_US = 3_600_000_000
+GRAVITY = ("paused", "capability", "lease_due", "paths_held", "ready", "scheduled", "in_progress")
+"""From what will never move by itself to what is moving."""
+
+
+def board(tx: Transaction, agent_id: str | None, able: frozenset[str] | None) -> Explanation:
+    """Why nobody works on the board, as seen by all agents or by one."""
+    view = _View(tx, agent_id, able)
+    totals = tx.fetch_one("tally_totals") or {}
+    counts = {state: n or 0 for state, n in totals.items()}
+    open_ = sum(n for state, n in counts.items() if state not in FINAL)
+    if not open_:
+        return Explanation("Every task is final." if sum(counts.values()) else "The board has no tasks.", ())
+    rows = tx.fetch_all("frontier", most=LOOKED_AT)
+    causes = [*view.pauses(), *(view.cause(row) for row in rows)]
+    more = counts["pending"] + counts["scheduled"] + counts["in_progress"] - len(rows)
+    parts = [
+        f"{counts[state]} {state}" for state in ("in_progress", "pending", "scheduled", "blocked") if counts[state]
+    ]
+    return _explanation(f"{open_} tasks are open: {', '.join(parts)}.", causes, max(more, 0))
+
+
+def task(tx: Transaction, task_id: str, agent_id: str | None, able: frozenset[str] | None) -> Explanation:
+    """Why nobody works on one task.
+
+    Raises:
+        NotFound: it is not on the board.
+    """
+    row = task_row(tx, task_id)
+    view = _View(tx, agent_id, able)
+    if row["state"] in FINAL:
+        why = f": {row['reason']}" if row["reason"] else ""
+        return Explanation(f"Task {task_id} is {row['state']}{why}.", ())
+    pauses = view.pauses(row["plan"])
+    if row["state"] != "blocked":
+        return _explanation(f"Task {task_id} is {row['state']}.", [*pauses, view.cause(row)], 0)
+    roots = tx.fetch_all("roots_of", pk=row["pk"], most=LOOKED_AT + 1)
+    causes = [*pauses, *(view.cause(root) for root in roots[:LOOKED_AT])]
+    summary = f"Task {task_id} is blocked: {row['unmet']} of its {row['parents']} dependencies are not met."
+    return _explanation(summary, causes, max(len(roots) - LOOKED_AT, 0))
+
+
+class _View:
+    """What is known while one explanation is put together."""
+
+    def __init__(self, tx: Transaction, agent_id: str | None, able: frozenset[str] | None) -> None:
+        self._tx = tx
+        self._agent = agent_id
+        self._abilities = [able] if able is not None else known_abilities(tx, tx.now - RECENT_US)
+        self._paused = {(row["scope"], row["name"]): row["agent_id"] for row in tx.fetch_all("pauses")}
+
+    def pauses(self, plan: str | None = None) -> list[Cause]:
+        """The pauses that bear on a plan, or on the board, each as a cause of its own."""
+        found = []
+        for (scope, name), by in self._paused.items():
+            if (
+                scope == "board"
+                or (scope == "plan" and plan in (None, name))
+                or (scope, name) == ("agent", self._agent)
+            ):
+                what = "The board" if scope == "board" else f"{scope.capitalize()} {name}"
+                found.append(Cause("paused", f"{what} was paused by {by}.", holder=by))
+        return found
+
+    def cause(self, row: Row) -> Cause:
+        """Why one task that waits for no other does not move."""
+        behind = self._tx.fetch_one("count_behind", pk=row["pk"])
+        waiting = behind["behind"] if behind else 0
+        by_state: dict[str, Callable[[Row, int], Cause]] = {
+            "in_progress": self._worked_on,
+            "scheduled": self._scheduled,
+            "pending": self._ready,
+        }
+        return by_state[row["state"]](row, waiting)
+
+    def _worked_on(self, row: Row, waiting: int) -> Cause:
+        due = row["lease_expires_us"]
+        if due is not None and due <= self._tx.now:
+            message = f"{row['holder']} holds {row['id']}, but its lease is due: the next claim takes it back."
+            return Cause("lease_due", message, row["id"], waiting, row["holder"], due)
+        return Cause("in_progress", f"{row['holder']} works on {row['id']}.", row["id"], waiting, row["holder"], due)
+
+    def _scheduled(self, row: Row, waiting: int) -> Cause:
+        until = row["not_before_us"]
+        if until <= self._tx.now:
+            return Cause("ready", f"{row['id']} has reached its time: the next claim gets it.", row["id"], waiting)
+        return Cause("scheduled", f"{row['id']} waits for its time.", row["id"], waiting, until_us=until)
+
+    def _ready(self, row: Row, waiting: int) -> Cause:
+        if self._paused.keys() & {("board", ""), ("plan", row["plan"])}:
+            return Cause("paused", f"{row['id']} is ready, but hand-outs are paused.", row["id"], waiting)
+        requires = json.loads(row["requires"])
+        if requires and missing(requires, self._abilities):
+            who = "this agent" if self._agent else "no agent seen in the last hour"
+            has = "lacks some of" if self._agent else "has all of"
+            return Cause(
+                "capability", f"{row['id']} requires {', '.join(requires)}; {who} {has} them.", row["id"], waiting
+            )
+        if row["paths"]:
+            found = paths.blocker(self._tx, row["workspace"], paths.wants(row["paths"]), row["pk"])
+            if found is not None:
+                held = self._tx.fetch_one("holder_of", pk=found[1]["task_pk"]) or {}
+                message = f"{row['id']} needs {found[0][0]}, which overlaps {found[1]['pattern']}, held by {held.get('holder')} for {held.get('id')}."
+                return Cause(
+                    "paths_held", message, row["id"], waiting, held.get("holder"), held.get("lease_expires_us")
+                )
+        return Cause("ready", f"{row['id']} is ready: nobody has claimed it yet.", row["id"], waiting)
+
+
+def _explanation(summary: str, causes: Iterable[Cause], more: int) -> Explanation:
+    ordered = sorted(causes, key=lambda cause: (GRAVITY.index(cause.kind), -cause.waiting))
+    return Explanation(summary, tuple(ordered[:SHOWN]), more + max(len(ordered) - SHOWN, 0))

@@ -1,0 +1,64 @@
+"""How a board heals with nobody watching: whoever claims first takes back what is due and lets time do its work."""
+
+from __future__ import annotations
+
+from agentmesh.board import dependencies, leases
+from agentmesh.board.change import Change
+from agentmesh.board.lookup import locked_row
+from agentmesh.model import Lease
+from agentmesh.store.base import Row
+
+BATCH = 50
+
+
+def due(change: Change, pulse: Row) -> bool:
+    """Reclaim due leases and promote due tasks, one batch each; whether a batch was full, so that more may be due."""
+    more = False
+    if pulse["lease_due_us"] is not None and pulse["lease_due_us"] <= change.now:
+        more = len(reclaim(change)) == BATCH
+    if pulse["scheduled_due_us"] is not None and pulse["scheduled_due_us"] <= change.now:
+        more = promote(change) == BATCH or more
+    return more
+
+
+def reclaim(change: Change) -> list[Lease]:
+    """Take back the attempts whose lease is due, longest due first; the leases that ended by it."""
+    taken = []
+    for row in change.tx.fetch_all("due_attempts", now_us=change.now, most=BATCH):
+        if reclaim_one(change, row["id"], row["fence"]):
+            taken.append(Lease(row["id"], row["fence"], ""))
+    return taken
+
+
+def reclaim_one(change: Change, task_id: str, fence: int) -> bool:
+    """Take back one attempt, if it is still open and due: both are read again under the row's lock."""
+    change.tx.execute("lock_task", id=task_id)
+    held = change.tx.fetch_one("held_attempt", id=task_id, fence=fence)
+    if held is None or held["outcome"] is not None or held["expires_us"] > change.now:
+        return False
+    leases.end_attempt(change, held, "reclaimed")
+    state = leases.put_back(
+        change, held, 0, reason=f"lease expired, attempt {held['charged']} of {held['max_attempts']}"
+    )
+    change.event(
+        "lease_reclaimed",
+        held,
+        fence=fence,
+        agent_id=held["agent_id"],
+        state=state,
+        due_us=held["expires_us"],
+    )
+    if state == "failed":
+        dependencies.ended(change, held, "failed")
+    return True
+
+
+def promote(change: Change) -> int:
+    """Make scheduled tasks whose time has come ready; how many were looked at."""
+    rows = change.tx.fetch_all("due_scheduled", now_us=change.now, most=BATCH)
+    for due_row in rows:
+        row = locked_row(change.tx, due_row["id"])
+        if row["state"] == "scheduled" and row["not_before_us"] <= change.now:
+            change.move(row, "pending", not_before_us=row["not_before_us"])
+            change.event("task_due", row)
+    return len(rows)

@@ -1,0 +1,126 @@
+"""What operators do: cancel, reopen, pause and resume."""
+
+from __future__ import annotations
+
+from agentmesh.board import dependencies, records
+from agentmesh.board.change import Change
+from agentmesh.board.lookup import locked_row, ready_state, task_row
+from agentmesh.errors import NotFound, WrongState
+from agentmesh.model import FINAL, Pause, PauseScope
+from agentmesh.rules import is_met
+from agentmesh.store.base import Row
+
+
+def cancel_task(change: Change, task_id: str, reason: str | None, agent_id: str) -> bool:
+    """Cancel a task and whatever can then never run; False when it was cancelled already.
+
+    Raises:
+        WrongState: it has completed or failed.
+    """
+    row = locked_row(change.tx, task_id)
+    if row["state"] == "cancelled":
+        return False
+    if row["state"] in FINAL:
+        raise WrongState(task_id, row["state"], "a final task stays as it is")
+    dependencies.cancel(change, row, reason, agent_id)
+    dependencies.ended(change, row, "cancelled")
+    return True
+
+
+def cancel_plan(change: Change, plan: str, reason: str | None, agent_id: str) -> int:
+    """Cancel every task of a plan that is not final; how many there were.
+
+    Raises:
+        NotFound: there is no such plan.
+    """
+    found = change.tx.fetch_one("plan_by_name", name=plan)
+    if found is None:
+        raise NotFound("plan", plan)
+    tasks = change.tx.fetch_all("open_tasks_of_plan", plan_pk=found["pk"])
+    for task in tasks:
+        row = locked_row(change.tx, task["id"])
+        if row["state"] not in FINAL:  # it may have been cancelled with one before it
+            dependencies.cancel(change, row, reason, agent_id)
+            dependencies.ended(change, row, "cancelled")
+    return len(tasks)
+
+
+def reopen(change: Change, task_id: str, agent_id: str, *, cascade: bool) -> None:
+    """Bring a final task back with its attempts counted anew.
+
+    Children that nobody has started wait for it again; those that run or have ended are left as they are. With
+    `cascade`, tasks that were cancelled because of it come back too.
+
+    Raises:
+        WrongState: it is not final, or what it waits for has ended otherwise.
+    """
+    change.tx.execute("lock_graph")
+    row = locked_row(change.tx, task_id)
+    if row["state"] not in FINAL:
+        raise WrongState(task_id, row["state"], "only a final task can be reopened")
+    reopened = [row]
+    _reopen_one(change, row, agent_id)
+    while reopened:
+        parent = reopened.pop()
+        for edge in change.tx.fetch_all("child_conditions", pk=parent["pk"]):
+            child = change.tx.fetch_one("task_by_pk", pk=edge["child_pk"]) or {}
+            if child["state"] not in FINAL:
+                _wait_again(change, child, held=is_met(edge["condition"], parent["state"]))
+            elif (
+                cascade and child["state"] == "cancelled" and child["root_pk"] == row["pk"] and _can_open(change, child)
+            ):
+                _reopen_one(change, child, agent_id)
+                reopened.append(child)
+
+
+def pause(change: Change, scope: PauseScope, name: str, reason: str, agent_id: str) -> Pause:
+    """Stop hand-outs for the board, a plan or an agent; work in hand goes on.
+
+    Raises:
+        NotFound: there is no such plan.
+    """
+    if scope == "plan" and change.tx.fetch_one("plan_by_name", name=name) is None:
+        raise NotFound("plan", name)
+    if change.tx.execute("add_pause", scope=scope, name=name, reason=reason, agent_id=agent_id, now_us=change.now):
+        change.event("paused", agent_id=agent_id, scope=scope, name=name)
+    rows = change.tx.fetch_all("pauses")
+    return next(records.pause(row) for row in rows if (row["scope"], row["name"]) == (scope, name))
+
+
+def resume(change: Change, scope: PauseScope, name: str, agent_id: str) -> bool:
+    """Let hand-outs go on; False when they were not paused."""
+    if not change.tx.execute("drop_pause", scope=scope, name=name):
+        return False
+    change.event("resumed", agent_id=agent_id, scope=scope, name=name)
+    totals = change.tx.fetch_one("tally_totals")
+    change.ready += int((totals and totals["pending"]) or 0)
+    return True
+
+
+def _reopen_one(change: Change, row: Row, agent_id: str) -> None:
+    unmet = dependencies.unmet_edges(change.tx, row)
+    below = change.tx.fetch_one("urgency_below", pk=row["pk"])
+    lent = below["urgency"] if below else None
+    urgency = row["priority"] if lent is None else max(row["priority"], lent)
+    change.tx.execute("open_again", pk=row["pk"], unmet=unmet, urgency=urgency)
+    change.move(row, ready_state(row, change.now, unmet=unmet), not_before_us=row["not_before_us"])
+    change.event("task_reopened", row, agent_id=agent_id, was=row["state"])
+    fresh = task_row(change.tx, row["id"])
+    dependencies.raise_parent(change, fresh)
+
+
+def _wait_again(change: Change, child: Row, *, held: bool) -> None:
+    """An open child of a reopened task: an edge that was met holds it once more."""
+    if not held:
+        return
+    change.tx.execute("count_edge", pk=child["pk"], parents=0, unmet=1)
+    if child["state"] in ("pending", "scheduled"):
+        change.move(child, "blocked", not_before_us=child["not_before_us"])
+
+
+def _can_open(change: Change, child: Row) -> bool:
+    try:
+        dependencies.unmet_edges(change.tx, child)
+    except WrongState:
+        return False
+    return True

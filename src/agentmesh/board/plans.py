@@ -1,0 +1,115 @@
+"""Applying a plan: the tasks it lists are created, changed or found as they are; applying it again changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from agentmesh import limits
+from agentmesh.board import dependencies, tasks
+from agentmesh.board.change import Change
+from agentmesh.board.specs import Spec, read_spec
+from agentmesh.errors import InvalidArgument, WrongState
+from agentmesh.model import FINAL, PlanReport, Task
+
+KNOWN = frozenset({"plan", "workspace", "defaults", "tasks"})
+DETAILS = ("title", "description", "priority", "requires", "tags", "writes", "reads", "max_attempts")
+
+
+def read_plan(document: Mapping[str, Any]) -> tuple[str, str | None, list[Spec]]:
+    """Check a plan: its name, its workspace if it names one, its tasks, each of which needs an id.
+
+    Raises:
+        InvalidArgument: a field is unknown, missing or out of its limits; it names the place.
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidArgument("plan", "must be an object with tasks")
+    for field in document:
+        if field not in KNOWN:
+            raise InvalidArgument("plan", f"has a field that is not known; known are {', '.join(sorted(KNOWN))}")
+    name = limits.name("plan", document.get("plan", "default"))
+    space = document.get("workspace")
+    workspace = None if space is None else limits.text("workspace", space, limits.NAME, least=0)
+    defaults = document.get("defaults") or {}
+    if not isinstance(defaults, Mapping) or {"id", "title", "plan"} & set(defaults):
+        raise InvalidArgument("defaults", "must be an object of task fields, without id, title and plan")
+    wishes = limits.items("tasks", document.get("tasks"), limits.BATCH)
+    return name, workspace, [_read_task(wish, defaults, name, f"tasks[{place}]") for place, wish in enumerate(wishes)]
+
+
+def apply(change: Change, name: str, workspace: str | None, specs: Sequence[Spec], agent_id: str) -> PlanReport:
+    """Bring the board in line with a plan; tasks that the plan does not list are left alone.
+
+    Raises:
+        WrongState: a listed task is final and was to change.
+        DuplicateId: a listed task exists in another plan.
+    """
+    tasks.plan(change, name, workspace)
+    fresh, old = [], []
+    for spec in specs:
+        there = change.tx.fetch_one("task_by_id", id=spec.id or "")
+        if there is None:
+            fresh.append(spec)
+        elif there["plan"] != name:
+            raise WrongState(spec.id or "", there["state"], f"it belongs to plan {there['plan']!r}, not to {name!r}")
+        else:
+            old.append(spec)
+    created = tasks.insert(change, fresh, agent_id)
+    updated = [spec.id or "" for spec in old if _bring_in_line(change, spec, agent_id)]
+    unchanged = [spec.id or "" for spec in old if spec.id not in updated]
+    return PlanReport(name, tuple(created), tuple(updated), tuple(unchanged))
+
+
+def _read_task(wish: object, defaults: Mapping[str, Any], plan: str, where: str) -> Spec:
+    if not isinstance(wish, Mapping):
+        raise InvalidArgument(where, "must be an object with an id and a title")
+    if wish.get("plan", plan) != plan:
+        raise InvalidArgument(f"{where}.plan", "must be the plan that lists it")
+    spec = read_spec({**defaults, **wish}, plan=plan, where=where + ".")
+    if spec.id is None:
+        raise InvalidArgument(f"{where}.id", "is needed, so that applying the plan again finds the task")
+    return spec
+
+
+def _bring_in_line(change: Change, spec: Spec, agent_id: str) -> bool:
+    task = tasks.get(change.tx, spec.id or "")
+    fields = _differences(task, spec)
+    edges = set(spec.depends_on) ^ set(task.depends_on)
+    if not fields and not edges:
+        return False
+    if task.state in FINAL:
+        raise WrongState(task.id, task.state, "the plan wants it changed, and a final task stays as it is")
+    if fields:
+        tasks.update(change, task.id, fields, agent_id)
+    for edge in task.depends_on:
+        if edge in edges:
+            dependencies.remove(change, *dependencies.both_ends(change, task.id, edge.id))
+    for edge in spec.depends_on:
+        if edge in edges:
+            dependencies.add(change, *dependencies.both_ends(change, task.id, edge.id), edge.condition)
+    return True
+
+
+def _differences(task: Task, spec: Spec) -> dict[str, Any]:
+    """The fields in which a task differs from what the plan says, as `tasks.update` takes them."""
+    now = {field: getattr(task, field) for field in DETAILS}
+    now |= {
+        "lease_timeout_sec": task.lease_timeout_us / 1_000_000,
+        "max_hold_sec": task.max_hold_us / 1_000_000,
+        "estimate_usd": _dollars(task.estimate_pusd),
+        "payload": task.payload,
+    }
+    then = {field: getattr(spec, field) for field in DETAILS}
+    then |= {
+        "lease_timeout_sec": spec.lease_timeout_us / 1_000_000,
+        "max_hold_sec": spec.max_hold_us / 1_000_000,
+        "estimate_usd": _dollars(spec.estimate_pusd),
+        "payload": None if spec.payload is None else json.loads(spec.payload),
+    }
+    return {field: value for field, value in then.items() if value != now[field]}
+
+
+def _dollars(pusd: int | None) -> Decimal | None:
+    return None if pusd is None else Decimal(pusd) / limits.PUSD

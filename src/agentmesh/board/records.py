@@ -1,0 +1,88 @@
+"""From rows to records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentmesh.model import Attempt, Event, Note, Pause, Task
+from agentmesh.store.base import Row
+
+
+def task(row: Row, **more: Any) -> Task:
+    """A task from a row of `task_view`."""
+    found = json.loads(row["paths"]) if row["paths"] else {"writes": (), "reads": ()}
+    return Task(
+        id=row["id"],
+        title=row["title"],
+        plan=row["plan"],
+        state=row["state"],
+        priority=row["priority"],
+        urgency=row["urgency"],
+        fence=row["fence"],
+        charged=row["charged"],
+        max_attempts=row["max_attempts"],
+        lease_timeout_us=row["lease_timeout_us"],
+        max_hold_us=row["max_hold_us"],
+        created_us=row["created_us"],
+        requires=tuple(json.loads(row["requires"])) if row["requires_pk"] else (),
+        writes=tuple(found["writes"]),
+        reads=tuple(found["reads"]),
+        tags=tuple(json.loads(row["tags"])) if row["tags"] else (),
+        not_before_us=row["not_before_us"],
+        ended_us=row["ended_us"],
+        estimate_pusd=row["estimate_pusd"],
+        holder=row["holder"],
+        lease_expires_us=row["lease_expires_us"],
+        unmet=row["unmet"],
+        reason=row["reason"],
+        **more,
+    )
+
+
+def attempt(task_id: str, row: Row) -> Attempt:
+    """An attempt; its secret stays in the row."""
+    return Attempt(
+        task_id=task_id,
+        fence=row["fence"],
+        agent_id=row["agent_id"],
+        charged=bool(row["charged"]),
+        started_us=row["started_us"],
+        heartbeat_us=row["heartbeat_us"],
+        lease_expires_us=row["lease_expires_us"],
+        ended_us=row["ended_us"],
+        outcome=row["outcome"],
+        kind=row["kind"],
+        late=bool(row["late"]),
+        error=row["error"],
+    )
+
+
+def event(row: Row) -> Event:
+    """An event."""
+    return Event(
+        seq=row["seq"],
+        at_us=row["at_us"],
+        kind=row["kind"],
+        plan=row["plan"],
+        task_id=row["task_id"],
+        fence=row["fence"],
+        agent_id=row["agent_id"],
+        data=json.loads(row["data"]),
+    )
+
+
+def note(row: Row) -> Note:
+    """A note."""
+    return Note(fence=row["fence"], agent_id=row["agent_id"], at_us=row["at_us"], text=row["text"])
+
+
+def pause(row: Row) -> Pause:
+    """A pause."""
+    return Pause(
+        scope=row["scope"],
+        name=row["name"],
+        reason=row["reason"],
+        agent_id=row["agent_id"],
+        since_us=row["since_us"],
+    )

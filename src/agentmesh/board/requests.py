@@ -1,0 +1,73 @@
+"""Repeating a call without repeating its effect: a `request_id` is kept with a hash of the arguments.
+
+What is kept of the reply is where to find it (task ids, a fence, a number); the reply itself is built anew from the
+rows. Refusals and "nothing to do" are not kept: the call may be tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from agentmesh import limits
+from agentmesh.board.change import Change
+from agentmesh.errors import RequestConflict
+
+KEPT_US = 24 * 3600 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call's identity: who repeats it, under which id, with which arguments."""
+
+    request_id: str
+    digest: str
+
+
+def request(request_id: str | None, verb: str, **arguments: Any) -> Request | None:
+    """The identity of a call; None when its caller gave none.
+
+    Raises:
+        InvalidArgument: the request_id is not a name.
+    """
+    if request_id is None:
+        return None
+    limits.name("request_id", request_id)
+    text = json.dumps([verb, arguments], sort_keys=True, default=repr)
+    return Request(request_id, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest())
+
+
+def once(change: Change, agent_id: str, call: Request | None, work: Callable[[], Any]) -> Any:
+    """Do the work, or give what it gave before.
+
+    Args:
+        change: the write.
+        agent_id: the caller.
+        call: the call's identity; None does the work without asking.
+        work: gives a JSON value from which the reply can be built, None for "nothing to do", which is not kept.
+
+    Raises:
+        RequestConflict: the request_id was used for another call or other arguments.
+    """
+    if call is None:
+        return work()
+    row = change.tx.fetch_one("request_of", agent_id=agent_id, request_id=call.request_id)
+    if row and change.now - row["created_us"] < KEPT_US:
+        if row["digest"] != call.digest:
+            raise RequestConflict(call.request_id)
+        return json.loads(row["reply"])
+    reply = work()
+    if reply is not None:
+        change.tx.execute("sweep_requests", before_us=change.now - KEPT_US)
+        change.tx.execute(
+            "put_request",
+            agent_id=agent_id,
+            request_id=call.request_id,
+            digest=call.digest,
+            reply=json.dumps(reply),
+            now_us=change.now,
+        )
+    return reply

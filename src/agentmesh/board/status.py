@@ -1,0 +1,34 @@
+"""The board at a glance, from the tallies: it costs the same on any board."""
+
+from __future__ import annotations
+
+from agentmesh.board import records
+from agentmesh.model import STATES, PlanStatus, State, Status
+from agentmesh.store.base import Row, Transaction
+
+
+def status(tx: Transaction) -> Status:
+    """Counts by state and plan, what is paused, what time will change next."""
+    pauses = tuple(records.pause(row) for row in tx.fetch_all("pauses"))
+    paused = {pause.name for pause in pauses if pause.scope == "plan"}
+    plans = tuple(
+        PlanStatus(row["plan"], row["workspace"], _counts(row), row["plan"] in paused)
+        for row in tx.fetch_all("tallies")
+    )
+    pulse = tx.fetch_one("pulse") or {}
+    bounds = tx.fetch_one("event_bounds") or {}
+    due = tx.fetch_one("count_due", now_us=tx.now)
+    dues = [at for at in (pulse["lease_due_us"], pulse["scheduled_due_us"]) if at is not None]
+    return Status(
+        counts={state: sum(plan.counts[state] for plan in plans) for state in STATES},
+        plans=plans,
+        pauses=pauses,
+        last_seq=bounds["last"] or 0,
+        leases_due=due["due"] if due else 0,
+        next_due_us=min(dues, default=None),
+        now_us=tx.now,
+    )
+
+
+def _counts(row: Row) -> dict[State, int]:
+    return {state: row[state] for state in STATES}

@@ -1,0 +1,1 @@
+"""The verbs of a board, grouped by who uses them."""

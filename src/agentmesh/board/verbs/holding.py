@@ -1,0 +1,241 @@
+"""The verbs of whoever works: claim a task, keep it, end it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agentmesh import limits
+from agentmesh.board import attempts, claim, leases, records, waits
+from agentmesh.board.change import Change
+from agentmesh.board.claim import Claim
+from agentmesh.board.lookup import task_record
+from agentmesh.board.picking import Ask
+from agentmesh.board.requests import Request, once, request
+from agentmesh.board.specs import read_patterns, read_spec, task_name
+from agentmesh.board.verbs.base import Verbs, lease_of
+from agentmesh.errors import InvalidArgument
+from agentmesh.model import FailureKind, Json, Lease, NoClaim, Note, Task
+
+REMEMBERED = 4096
+
+
+class Holding(Verbs):
+    """Claims, leases and the ends of attempts."""
+
+    def claim_task(
+        self,
+        agent_id: str,
+        *,
+        plan: str | None = None,
+        task_id: str | None = None,
+        capabilities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        wait_sec: float = 0,
+        resume: bool = False,
+        take_over: bool = False,
+        request_id: str | None = None,
+        cancel: waits.Cancel | None = None,
+    ) -> Claim | NoClaim:
+        """Get the most urgent ready task that this agent can do, or the one named.
+
+        Args:
+            agent_id: who asks.
+            plan: only tasks of this plan.
+            task_id: this task and no other.
+            capabilities: what the agent can do; it gets tasks whose `requires` are among them.
+            tags: only tasks that carry all of these.
+            wait_sec: sleep until something is ready, at most 50 seconds.
+            resume: give back one's own open attempt, if there is one, with a new secret and the same fence.
+            take_over: with `resume`: take it from another live session of this agent.
+            request_id: repeated with the same arguments within a day, it gives the same claim.
+            cancel: asked at each wake-up of a wait; true ends it.
+
+        Raises:
+            AlreadyClaimed: the named task is held, or the attempt to resume belongs to a live session.
+            NotFound: the named task is not on the board.
+        """
+        ask = Ask(
+            limits.name("agent_id", agent_id),
+            None if plan is None else limits.name("plan", plan),
+            frozenset(limits.names("capabilities", capabilities)),
+            frozenset(limits.names("tags", tags)),
+        )
+        if task_id is not None:
+            task_name("task_id", task_id)
+        resume = limits.boolean("resume", resume) or limits.boolean("take_over", take_over)
+        call = request(
+            request_id,
+            "claim_task",
+            plan=plan,
+            task_id=task_id,
+            capabilities=sorted(ask.capabilities),
+            tags=sorted(ask.tags),
+        )
+        wait_us = limits.duration_us("wait_sec", wait_sec, (0, limits.WAIT_SEC))
+
+        def attempt() -> Claim | NoClaim:
+            return self._claim_now(ask, task_id, call, resume=resume, take_over=take_over)
+
+        return waits.until(
+            self._store,
+            attempt,
+            wait_us,
+            next_due=lambda: self._next_due(ask.agent_id),
+            worth_asking=lambda: (
+                task_id is not None or self._store.read(lambda tx: claim.worthwhile(tx, ask, self._catalogue))
+            ),
+            cancel=cancel,
+        )
+
+    def heartbeat(self, lease: Lease | Claim) -> Lease:
+        """Renew a lease by its task's timeout.
+
+        Raises:
+            LeaseLost: the attempt is over, or the token is not its own (`TaskCancelled` if the task was cancelled).
+            HoldExhausted: the attempt has lasted as long as its task allows.
+        """
+        held = lease_of(lease)
+        return self._write(lambda change: leases.renew(change, held))
+
+    def complete_task(self, lease: Lease | Claim, result: Json = None, *, request_id: str | None = None) -> Task:
+        """Finish a task. `result` is any JSON of at most 64 KiB; the tasks that wait for it get it with their claim.
+
+        Raises:
+            LeaseLost: the attempt is over, or the token is not its own.
+        """
+        text = None if result is None else limits.json_text("result", result)
+        call = request(request_id, "complete_task", task_id=lease_of(lease).task_id, result=text)
+        return self._held(lease, call, lambda change, held: attempts.complete(change, held, text))
+
+    def fail_task(
+        self,
+        lease: Lease | Claim,
+        error: str,
+        *,
+        kind: FailureKind = "task",
+        retry: bool = True,
+        request_id: str | None = None,
+    ) -> Task:
+        """Report that an attempt failed.
+
+        Args:
+            lease: the lease.
+            error: what went wrong, at most 8 KiB.
+            kind: `task` counts against `max_attempts`; `infra` and `quota` do not, up to a ceiling.
+            retry: false fails the task for good.
+            request_id: see `claim_task`.
+
+        Raises:
+            LeaseLost: the attempt is over, or the token is not its own.
+        """
+        limits.long_text("error", error, limits.ERROR_BYTES)
+        limits.choice("kind", kind, ("task", "infra", "quota"))
+        limits.boolean("retry", retry)
+        call = request(request_id, "fail_task", task_id=lease_of(lease).task_id, error=error, kind=kind, retry=retry)
+        return self._held(lease, call, lambda change, held: attempts.fail(change, held, error, kind, retry=retry))
+
+    def release_task(self, lease: Lease | Claim, *, delay_sec: float = 0, request_id: str | None = None) -> Task:
+        """Give a task back undone; this agent is not offered it again for a minute unless it asks for it by id.
+
+        Raises:
+            LeaseLost: the attempt is over, or the token is not its own.
+        """
+        delay_us = limits.duration_us("delay_sec", delay_sec, limits.DELAY_SEC)
+        call = request(request_id, "release_task", task_id=lease_of(lease).task_id, delay_sec=delay_sec)
+        return self._held(lease, call, lambda change, held: attempts.release(change, held, delay_us))
+
+    def split_task(
+        self, lease: Lease | Claim, subtasks: Sequence[Mapping[str, Any]], *, request_id: str | None = None
+    ) -> list[Task]:
+        """Create subtasks that the task then waits for, however they end; its next claim carries their results.
+
+        Raises:
+            LeaseLost: the attempt is over, or the token is not its own.
+            CycleRefused: a subtask waits for something that waits for the task.
+        """
+        listed = limits.items("subtasks", subtasks, limits.DEPENDENCIES)
+        call = request(request_id, "split_task", task_id=lease_of(lease).task_id, subtasks=listed)
+        held_lease = lease_of(lease)
+
+        def work(change: Change) -> list[Task]:
+            shown = leases.shown(change.tx, held_lease)
+            specs = [
+                read_spec(spec, plan=shown["plan"], where=f"subtasks[{place}].")  # type: ignore[arg-type]  # it checks
+                for place, spec in enumerate(listed)
+            ]
+            ids = once(change, shown["agent_id"], call, lambda: attempts.split(change, leases.holding(shown), specs))
+            return [task_record(change.tx, name) for name in ids]
+
+        return self._write(work)
+
+    def hold_paths(
+        self,
+        lease: Lease | Claim,
+        *,
+        writes: Iterable[str] = (),
+        reads: Iterable[str] = (),
+        request_id: str | None = None,
+    ) -> Task:
+        """Let a running attempt hold more path patterns; they are freed when it ends.
+
+        Raises:
+            PathsHeld: another attempt holds an overlapping one; it is named and nothing is taken.
+            LeaseLost: the attempt is over, or the token is not its own.
+        """
+        wanted = [(pattern, "write") for pattern in read_patterns("writes", writes)]
+        wanted += [(pattern, "read") for pattern in read_patterns("reads", reads)]
+        if not wanted:
+            raise InvalidArgument("writes", "must name at least one pattern, here or in reads")
+        call = request(request_id, "hold_paths", task_id=lease_of(lease).task_id, wanted=wanted)
+        return self._held(lease, call, lambda change, held: attempts.hold_paths(change, held, wanted))  # type: ignore[arg-type]  # the modes are literals
+
+    def note(self, lease: Lease | Claim, text: str, *, request_id: str | None = None) -> Note:
+        """Leave a remark of at most 64 KiB on an attempt.
+
+        Raises:
+            LeaseLost: the attempt is over, or the token is not its own.
+        """
+        limits.text("text", text, limits.TEXT_BYTES)
+        limits.long_text("text", text)
+        call = request(request_id, "note", task_id=lease_of(lease).task_id, text=text)
+        self._held(lease, call, lambda change, held: attempts.note(change, held, text))
+        return self.notes(lease_of(lease).task_id)[-1]
+
+    def _claim_now(
+        self, ask: Ask, task_id: str | None, call: Request | None, *, resume: bool, take_over: bool
+    ) -> Claim | NoClaim:
+        answer: claim.Handed | NoClaim | None = None
+
+        def run(change: Change) -> claim.Handed | NoClaim | None:
+            return claim.claim(
+                change,
+                ask,
+                task_id,
+                call,
+                self._catalogue,
+                frozenset(self._secrets.values()),
+                resume=resume,
+                take_over=take_over,
+            )
+
+        while answer is None:
+            answer = self._write(run)
+        if isinstance(answer, NoClaim):
+            return answer
+        self._remember(answer.lease)
+        row = answer.row
+        if row["has_body"] or row["parents"]:
+            record, carried = self._store.read(lambda tx: claim.full_record(tx, row))
+        else:
+            record, carried = records.task(row), ()
+        return Claim(record, answer.lease, carried, answer.resumed, board=self)
+
+    def _remember(self, lease: Lease) -> None:
+        """Know the leases that this object was given, the last few thousand, so that it may resume them."""
+        self._secrets[lease.task_id] = lease.secret
+        if len(self._secrets) > REMEMBERED:
+            del self._secrets[next(iter(self._secrets))]
+
+    def _next_due(self, agent_id: str) -> int | None:
+        return self._store.read(lambda tx: claim.next_due(tx, agent_id))

@@ -1,0 +1,117 @@
+"""The verbs of whoever looks after a swarm: cancel, reopen, pause, reclaim."""
+
+from __future__ import annotations
+
+from agentmesh import limits
+from agentmesh.board import heal, operations, records
+from agentmesh.board.change import Change
+from agentmesh.board.requests import once, request
+from agentmesh.board.verbs.base import Verbs
+from agentmesh.errors import InvalidArgument
+from agentmesh.model import OPERATOR, Attempt, Lease, Pause, PauseScope, Task
+
+
+class Operating(Verbs):
+    """What operators do."""
+
+    def cancel_task(
+        self, task_id: str, *, reason: str = "", agent_id: str = OPERATOR, request_id: str | None = None
+    ) -> Task:
+        """Cancel a task, held or not, and whatever can then never run; cancelling it again changes nothing.
+
+        Raises:
+            WrongState: it has completed or failed.
+        """
+        why = limits.text("reason", reason, limits.REASON, least=0) or None
+        return self._once(
+            agent_id,
+            request(request_id, "cancel_task", task_id=task_id, reason=reason),
+            task_id,
+            lambda change, agent: operations.cancel_task(change, task_id, why, agent),
+        )
+
+    def cancel_plan(
+        self, plan: str, *, reason: str = "", agent_id: str = OPERATOR, request_id: str | None = None
+    ) -> int:
+        """Cancel every task of a plan that is not final; how many were.
+
+        Raises:
+            NotFound: there is no such plan.
+        """
+        limits.name("plan", plan)
+        why = limits.text("reason", reason, limits.REASON, least=0) or None
+        call = request(request_id, "cancel_plan", plan=plan, reason=reason)
+        agent = limits.name("agent_id", agent_id)
+        return self._write(
+            lambda change: int(once(change, agent, call, lambda: operations.cancel_plan(change, plan, why, agent)))
+        )
+
+    def reopen_task(
+        self, task_id: str, *, cascade: bool = False, agent_id: str = OPERATOR, request_id: str | None = None
+    ) -> Task:
+        """Bring a final task back, its attempts counted anew.
+
+        Args:
+            task_id: the task.
+            cascade: bring back, too, what was cancelled because of it.
+            agent_id: who does it.
+            request_id: see `claim_task`.
+
+        Raises:
+            WrongState: it is not final, or what it waits for has ended otherwise.
+        """
+        limits.boolean("cascade", cascade)
+        return self._once(
+            agent_id,
+            request(request_id, "reopen_task", task_id=task_id, cascade=cascade),
+            task_id,
+            lambda change, agent: operations.reopen(change, task_id, agent, cascade=cascade),
+        )
+
+    def pause(
+        self,
+        *,
+        plan: str | None = None,
+        agent: str | None = None,
+        reason: str = "",
+        agent_id: str = OPERATOR,
+        request_id: str | None = None,
+    ) -> Pause:
+        """Stop hand-outs of a plan, to an agent, or, with neither, of the whole board; work in hand goes on."""
+        scope, name = _scope(plan, agent)
+        limits.text("reason", reason, limits.REASON, least=0)
+        by = limits.name("agent_id", agent_id)
+        call = request(request_id, "pause", plan=plan, agent=agent, reason=reason)
+        self._write(lambda change: once(change, by, call, lambda: operations.pause(change, scope, name, reason, by)))
+        pauses = self._store.read(lambda tx: tx.fetch_all("pauses"))
+        return next(records.pause(row) for row in pauses if (row["scope"], row["name"]) == (scope, name))
+
+    def resume(self, *, plan: str | None = None, agent: str | None = None, agent_id: str = OPERATOR) -> bool:
+        """Let hand-outs go on; false when they were not paused."""
+        scope, name = _scope(plan, agent)
+        by = limits.name("agent_id", agent_id)
+        return self._write(lambda change: operations.resume(change, scope, name, by))
+
+    def reclaim_zombies(self) -> list[Attempt]:
+        """Take back every attempt whose lease is due now; claims do this by themselves."""
+        found: list[Attempt] = []
+        while True:
+            batch = self._write(lambda change: [_ended(change, lease) for lease in heal.reclaim(change)])
+            found += batch
+            if len(batch) < heal.BATCH:
+                return found
+
+
+def _scope(plan: str | None, agent: str | None) -> tuple[PauseScope, str]:
+    if plan is not None and agent is not None:
+        raise InvalidArgument("plan", "name a plan or an agent, not both")
+    if plan is not None:
+        return "plan", limits.name("plan", plan)
+    if agent is not None:
+        return "agent", limits.name("agent", agent)
+    return "board", ""
+
+
+def _ended(change: Change, lease: Lease) -> Attempt:
+    row = change.tx.fetch_one("attempt_of", id=lease.task_id, fence=lease.fence) or {}
+    return records.attempt(lease.task_id, row)

@@ -1,0 +1,54 @@
+"""Waiting for the board: sleep until something is ready, or time makes it so, or the caller gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from agentmesh.store.base import Store
+
+T = TypeVar("T")
+Cancel = Callable[[], bool]
+
+
+def until(
+    store: Store,
+    ask: Callable[[], T],
+    wait_us: int,
+    *,
+    next_due: Callable[[], int | None],
+    worth_asking: Callable[[], bool],
+    cancel: Cancel | None = None,
+) -> T:
+    """Ask until the answer is truthy or the time is over; the last answer.
+
+    Args:
+        store: the board's store.
+        ask: the question; it may write.
+        wait_us: how long to wait at most.
+        next_due: the next instant at which time alone may change the answer.
+        worth_asking: a plain read that says whether asking could help; a waiter that is not poked looks here first.
+        cancel: asked at each wake-up; true ends the wait.
+    """
+    if wait_us <= 0:
+        return ask()
+    deadline = store.clock.now_us() + wait_us
+    waiter = store.waiter()
+    try:
+        answer = ask()
+        due = next_due()
+        while not answer and not (cancel and cancel()):
+            now = store.clock.now_us()
+            if now >= deadline:
+                break
+            poked = waiter.wait(min(deadline, deadline if due is None else max(due, now)) - now)
+            changed = waiter.changed()
+            if poked or changed or (due is not None and store.clock.now_us() >= due):
+                if worth_asking():
+                    answer = ask()
+                if poked and not answer:
+                    waiter.pass_on()
+                due = next_due()
+        return answer
+    finally:
+        waiter.close()

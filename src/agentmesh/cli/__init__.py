@@ -1,0 +1,1 @@
+"""The command line: the board's verbs for people and shell scripts."""

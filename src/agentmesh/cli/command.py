@@ -1,0 +1,128 @@
+"""What every command shares: `--board`, `--json`, `--quiet`, the board it opens, the answer it gives."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from agentmesh.cli.discover import Found, find
+from agentmesh.cli.screen import Screen
+from agentmesh.cli.text import place
+
+if TYPE_CHECKING:
+    from agentmesh.board.facade import Board
+
+BOARD_VARIABLE: Final = "AGENTMESH_BOARD"
+
+
+class App:
+    """One call of the command line: how it was asked, and where its answer goes."""
+
+    def __init__(self) -> None:
+        self.board: str | None = None
+        self.json = False
+        self.quiet = False
+        self.found: Found | None = None
+
+    def find(self) -> Found:
+        """Choose the board, and say so when it was not named but found."""
+        self.found = find(self.board, os.environ.get(BOARD_VARIABLE))
+        if not self.json:
+            self.announce()
+        return self.found
+
+    def open(self) -> Board:
+        """Open the board; it has to be there."""
+        from agentmesh.board.facade import Board
+
+        return Board.open(self.find().target, create=False)
+
+    def announce(self) -> None:
+        """Name a board that was found by walking up: nobody works on a stranger's board unawares."""
+        found = self.found
+        if found is not None and found.source in ("discovered", "main checkout") and not self.quiet:
+            click.echo(f"board: {place(found.target)}", err=True)
+
+    def answer(self, document: dict[str, Any], people: Callable[[Screen], None]) -> None:
+        """Give the answer: with `--json` the document, else what `people` writes."""
+        if self.json:
+            click.echo(json_text(document))
+        else:
+            people(Screen())
+
+
+def json_text(document: dict[str, Any]) -> str:
+    """One strict JSON document on one line, in ASCII: nothing in it can act on a terminal."""
+    return json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Keep a shared option, wherever on the line it stood."""
+    if value is not None and value is not False and parameter.name is not None:
+        setattr(context.ensure_object(App), parameter.name, value)
+
+
+_SHARED: Final = (
+    click.Option(
+        ["--board"],
+        metavar="PATH",
+        expose_value=False,
+        callback=_store,
+        help="The board to use. Else AGENTMESH_BOARD, else the nearest one above this folder.",
+    ),
+    click.Option(
+        ["--json"],
+        is_flag=True,
+        expose_value=False,
+        callback=_store,
+        help="Answer with one JSON document; errors too, on stderr.",
+    ),
+    click.Option(
+        ["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=_store,
+        help="Say only what a script needs.",
+    ),
+)
+
+
+class _Shared(click.Command):
+    """A command that takes the shared options and lists them apart from its own."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, then the shared ones."""
+        return [*super().get_params(ctx), *_SHARED]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, then the shared ones."""
+        own = [p.get_help_record(ctx) for p in super().get_params(ctx)]
+        shared = [p.get_help_record(ctx) for p in _SHARED]
+        for title, records in (("Options", own), ("Everywhere", shared)):
+            if rows := [record for record in records if record is not None]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class MeshCommand(_Shared):
+    """A leaf command."""
+
+
+class MeshGroup(_Shared, click.Group):
+    """A group of commands."""
+
+    command_class = MeshCommand
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def command(name: str | None = None) -> Callable[[Callable[..., Any]], MeshCommand]:
+    """Make a function a command; its first line is the help."""
+    return click.command(name, cls=MeshCommand)

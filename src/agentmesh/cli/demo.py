@@ -1,0 +1,186 @@
+"""The demo: four agents work off a plan, one is killed in mid-task, and nothing is lost.
+
+Each agent is a process with an MCP server of its own; the board is all they share. The driver here
+only starts them, tells what the board's history says, and kills one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from agentmesh.cli.command import App, command
+from agentmesh.cli.demo_report import Killed, Report, document_of, tell_report
+from agentmesh.cli.demo_swarm import ROLES, AgentProcess, swarm
+from agentmesh.cli.discover import FILE
+from agentmesh.cli.graph import read_drawing
+from agentmesh.cli.records import event_word
+from agentmesh.cli.screen import Part, Screen
+from agentmesh.cli.text import count
+from agentmesh.clock import SystemClock
+from agentmesh.errors import BoardExists, InvalidArgument
+from agentmesh.model import Event
+
+if TYPE_CHECKING:
+    from agentmesh.board.facade import Board
+
+PLAN_FILE: Final = "shop-checkout.toml"
+VICTIM: Final = "ben"
+_KILLED_AT_CLAIM: Final = 2
+_LONGEST_US: Final = 55_000_000
+_UNTOLD: Final = ("task_created", "task_due")
+
+
+@dataclass(slots=True)
+class Run:
+    """The demo while it runs."""
+
+    board: Board
+    agents: dict[str, AgentProcess]
+    titles: dict[str, str]
+    screen: Screen | None
+    start_us: int
+    cursor: int = 0
+    claims_of_victim: int = 0
+    killed: Killed | None = None
+
+
+@command()
+@click.argument("plan", metavar="[PLAN]", required=False)
+@click.pass_obj
+def demo(app: App, plan: str | None) -> int:
+    """Watch four agents work off a plan while one of them is killed.
+
+    The board is made in a new folder, or at --board PATH, and stays there.
+    """
+    from agentmesh.board.facade import Board
+    from agentmesh.cli.plan_file import read_plan
+
+    wanted = read_plan(plan or str(packaged_plan()))
+    path = _new_place(app.board)
+    screen = None if app.json else Screen()
+    with Board.open(path, create=True) as board:
+        board.apply_plan(wanted)
+        _introduce(screen, wanted, path)
+        report = _work_off(board, wanted, path, screen)
+    if screen is not None:
+        tell_report(screen, report)
+    app.answer(document_of(report), lambda _: None)
+    return report.exit_code()
+
+
+def packaged_plan() -> Path:
+    """The demo's plan: inside the package when installed, in `examples/` of a checkout.
+
+    Raises:
+        InvalidArgument: it is in neither place.
+    """
+    here = Path(__file__).resolve()
+    places = (here.parent / "plans", here.parents[3] / "examples" / "plans")
+    for folder in places:
+        if (folder / PLAN_FILE).is_file():
+            return folder / PLAN_FILE
+    raise InvalidArgument("PLAN", f"{PLAN_FILE} is not installed here", hint="Name a plan file.")
+
+
+def _new_place(named: str | None) -> Path:
+    if named is None:
+        return Path(tempfile.mkdtemp(prefix="agentmesh-demo-")) / FILE
+    path = Path(named).absolute()
+    if path.exists():
+        raise BoardExists("The demo makes a board of its own, and there is one at --board already.")
+    return path
+
+
+def _introduce(screen: Screen | None, wanted: dict[str, Any], path: Path) -> None:
+    if screen is None:
+        return
+    tasks = count(len(wanted["tasks"]), "task")
+    screen.line((f"Plan {wanted['plan']}", "bold"), f": {tasks}, {len(ROLES)} agents, one board")
+    screen.copyable(("  " + str(path), "dim"))
+    for role in ROLES:
+        screen.line("  ", (f"{role.name:<5}", "bold"), (", ".join(role.capabilities), "dim"))
+    screen.line()
+
+
+def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen | None) -> Report:
+    titles = {task["id"]: task["title"] for task in wanted["tasks"]}
+    clock = SystemClock()
+    with swarm(ROLES, path, wanted["plan"]) as agents:
+        run = Run(board, agents, titles, screen, start_us=clock.now_us())
+        run.cursor = board.status().last_seq
+        while clock.now_us() - run.start_us < _LONGEST_US:
+            for event in _news(run):
+                _tell(run, event)
+                _kill_in_mid_task(run, event)
+            if all(agent.ended() is not None for agent in agents.values()):
+                break
+    return _report(run, path, clock.now_us() - run.start_us)
+
+
+def _news(run: Run) -> Iterator[Event]:
+    """What has happened since the last look; waits up to a second for it."""
+    for event in run.board.events(run.cursor, wait_sec=1):
+        run.cursor = event.seq
+        yield event
+
+
+def _tell(run: Run, event: Event) -> None:
+    """One line of the history, as it happens."""
+    if run.screen is None or event.kind in _UNTOLD:
+        return
+    task_id = event.task_id or ""
+    again = f" (attempt {event.fence})" if (event.fence or 0) > 1 else ""
+    seconds = (event.at_us - run.start_us) / 1_000_000
+    word, style = event_word(event)
+    parts: list[Part] = [
+        (f"{seconds:5.1f} s  ", "dim"),
+        f"{event.agent_id or '':<9} ",
+        (f"{word:<9}  ", style),
+        (task_id, "bold"),
+        again,
+    ]
+    if event.kind == "task_claimed":
+        parts.append((f"  {run.titles.get(task_id, '')}", "dim"))
+    run.screen.line(*parts)
+
+
+def _kill_in_mid_task(run: Run, event: Event) -> None:
+    """Kill the victim once it holds its second task; the board shows that it holds it still."""
+    if run.killed is not None or event.kind != "task_claimed" or event.agent_id != VICTIM:
+        return
+    run.claims_of_victim += 1
+    if run.claims_of_victim < _KILLED_AT_CLAIM or not _holds(run.board, event):
+        return
+    victim = run.agents[VICTIM]
+    server_ended = victim.kill()
+    if not _holds(run.board, event):
+        return  # it was quicker than we: the report will say that nobody was killed in mid-task
+    at_us = SystemClock().now_us()
+    run.killed = Killed(VICTIM, victim.pid, str(event.task_id), event.fence or 0, at_us - run.start_us, server_ended)
+    if run.screen is not None:
+        words = f"{VICTIM} (pid {victim.pid}) is killed with SIGKILL while it holds {event.task_id}"
+        run.screen.line((f"{(at_us - run.start_us) / 1_000_000:5.1f} s  ", "dim"), (words, "bold red"))
+
+
+def _holds(board: Board, claimed: Event) -> bool:
+    """Whether the attempt that this event began is still open, in the same hands."""
+    task = board.get_task(str(claimed.task_id))
+    return (task.holder, task.fence) == (claimed.agent_id, claimed.fence)
+
+
+def _report(run: Run, path: Path, took_us: int) -> Report:
+    drawing = read_drawing(run.board, None)
+    return Report(
+        board=path,
+        took_us=took_us,
+        drawing=drawing,
+        attempts={task.id: run.board.attempts(task.id) for task in drawing.tasks},
+        killed=run.killed,
+        findings=run.board.check(),
+    )

@@ -1,0 +1,98 @@
+"""One table from an error's code to an exit code, and how an error is told: sentence, then next step."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, Final
+
+import click
+
+from agentmesh.cli.text import one_line
+from agentmesh.documents import error_document
+from agentmesh.errors import AgentMeshError
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+NO_WORK: Final = 3
+VIOLATED: Final = 4
+INTERNAL: Final = 70
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+EXIT_CODES: Final[dict[str, int]] = {
+    "error": FAILED,
+    "usage": USAGE,
+    "invalid_argument": USAGE,  # to a script both mean: the call itself is wrong
+    "not_found": 5,
+    "conflict": 6,
+    "wrong_state": 7,
+    "already_claimed": 8,
+    "lease_lost": 9,
+    "cancelled": 10,
+    "lease_unknown": 11,
+    "max_hold_reached": 12,
+    "duplicate_id": 13,
+    "cycle": 14,
+    "paths_held": 15,
+    "request_conflict": 16,
+    "cursor_expired": 17,
+    "store_error": 20,
+    "busy": 21,
+    "disk_full": 22,
+    "read_only": 23,
+    "corrupt": 24,
+    "newer_schema": 25,
+    "foreign_file": 26,
+    "unsupported_file_system": 27,
+    "board_not_found": 28,
+    "board_exists": 29,
+    "board_replaced": 30,
+    "board_closed": 31,
+    "forked_board": 32,
+    "output_error": 33,
+    "internal": INTERNAL,
+    "interrupted": INTERRUPTED,
+}
+
+
+def exit_code(document: dict[str, Any]) -> int:
+    """The exit code of an error."""
+    return EXIT_CODES.get(document["code"], FAILED)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """Any error as the document that `--json` shows: code, message, hint."""
+    if isinstance(error, AgentMeshError):
+        return error_document(error)
+    if isinstance(error, click.UsageError):
+        return {
+            "code": "usage",
+            "message": one_line(error.format_message()),
+            "hint": f"See `{_command_path(error)} --help`.",
+        }
+    if isinstance(error, click.ClickException):
+        return {"code": "error", "message": one_line(error.format_message())}
+    if isinstance(error, click.Abort):
+        return {"code": "interrupted", "message": "Interrupted."}
+    if isinstance(error, OSError):
+        problem = one_line(error.strerror or type(error).__name__)
+        return {
+            "code": "output_error",
+            "message": f"Reading or writing failed: {problem}.",
+            "hint": "The board may have changed already; look at it before you call again.",
+        }
+    return {
+        "code": "internal",
+        "message": f"AgentMesh failed in a way it should not: {type(error).__name__}.",
+        "hint": "Please report it, with the lines above.",
+    }
+
+
+def trace(error: BaseException) -> str:
+    """The traceback of an error nobody expected, fit for a terminal."""
+    return "\n".join(one_line(line) for line in "".join(traceback.format_exception(error)).splitlines())
+
+
+def _command_path(error: click.UsageError) -> str:
+    return error.ctx.command_path if error.ctx is not None else "agentmesh"

@@ -1,0 +1,104 @@
+"""Look at the board: counts, causes, history."""
+
+from __future__ import annotations
+
+import click
+
+from agentmesh.cli.command import App, command
+from agentmesh.cli.params import given
+from agentmesh.cli.records import event_parts
+from agentmesh.cli.screen import STYLES, Column, Part, Screen
+from agentmesh.cli.text import count, duration, instant
+from agentmesh.documents import document
+from agentmesh.model import STATES, Explanation, PlanStatus, State, Status
+
+CAUSE_STYLES = {
+    "impossible": "bold red",
+    "lease_due": "red",
+    "ready": "cyan",
+    "in_progress": "yellow",
+}
+
+
+@command()
+@click.pass_obj
+def status(app: App) -> None:
+    """Show how many tasks of each plan stand in each state."""
+    with app.open() as board:
+        now = board.status()
+    app.answer({"counts": {}, "plans": []} | document(now), lambda screen: show_status(screen, now))
+
+
+def show_status(screen: Screen, status: Status) -> None:
+    """Counts by plan, pauses, and what time alone will change."""
+    if not status.total:
+        screen.line("The board is empty. Next: agentmesh add TITLE")
+    else:
+        used = [state for state in STATES if status.counts.get(state)]
+        columns = [
+            Column("PLAN"),
+            *(Column(state, right=True) for state in used),
+            Column("total", right=True),
+        ]
+        screen.table(columns, [_plan_row(plan, used) for plan in status.plans])
+    for pause in status.pauses:
+        what = "the board" if pause.scope == "board" else f"{pause.scope} {pause.name}"
+        why = f": {pause.reason}" if pause.reason else ""
+        screen.line((f"paused: {what}", "bold magenta"), f" since {instant(pause.since_us)}{why}")
+    if status.leases_due:
+        leases = count(status.leases_due, "lease")
+        screen.line((f"{leases} due: the next claim takes them back", "bold yellow"))
+    if status.next_due_us is not None and status.next_due_us > status.now_us:
+        screen.line((f"next change by time alone in {duration(status.next_due_us - status.now_us)}", "dim"))
+
+
+def _plan_row(plan: PlanStatus, states: list[State]) -> list[Part]:
+    counts: list[Part] = [(str(plan.counts.get(s) or "-"), STYLES[s] if plan.counts.get(s) else "dim") for s in states]
+    return [(plan.plan + (" (paused)" if plan.paused else ""), "bold"), *counts, str(plan.total)]
+
+
+@command()
+@click.argument("task", required=False)
+@click.option("--agent", metavar="NAME", help="As this agent sees it.")
+@click.option("--capability", "capabilities", metavar="NAME", multiple=True, help="What the agent can do.")
+@click.pass_obj
+def why(app: App, task: str | None, agent: str | None, capabilities: tuple[str, ...]) -> None:
+    """Explain why nobody works on TASK, or what holds up the board."""
+    asked = {"agent_id": agent, "capabilities": capabilities}
+    with app.open() as board:
+        explanation = board.explain(task, **given(asked))
+    app.answer({"causes": []} | document(explanation), lambda screen: show_causes(screen, explanation))
+
+
+def show_causes(screen: Screen, explanation: Explanation) -> None:
+    """The sentence, then the root causes, gravest first."""
+    screen.line((explanation.summary, "bold"))
+    for cause in explanation.causes:
+        behind = f" ({count(cause.waiting, 'task')} behind it)" if cause.waiting else ""
+        screen.line(
+            "  ",
+            (cause.kind, CAUSE_STYLES.get(cause.kind, "magenta")),
+            f": {cause.message}",
+            (behind, "dim"),
+        )
+    if explanation.more:
+        screen.line((f"  and {count(explanation.more, 'more cause')}", "dim"))
+
+
+@command()
+@click.option("--after", type=int, default=0, show_default=True, help="Only what came after this event.")
+@click.option("--limit", type=int, default=200, show_default=True, help="At most so many.")
+@click.pass_obj
+def events(app: App, after: int, limit: int) -> None:
+    """Read the history, oldest first; --after goes on where a page ended."""
+    with app.open() as board:
+        page = board.events(after, limit=limit)
+    cursor = page[-1].seq if page else after
+
+    def people(screen: Screen) -> None:
+        for event in page:
+            screen.line((f"{event.seq:>5}  ", "dim"), *event_parts(event))
+        if len(page) == limit and not app.quiet:
+            screen.line((f"There may be more: --after {cursor}", "dim"))
+
+    app.answer({"events": [document(event) for event in page], "cursor": cursor}, people)

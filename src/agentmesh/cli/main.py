@@ -1,0 +1,159 @@
+"""The entry of the command line: finds the command, runs it, and turns what went wrong into an exit code.
+
+Command modules are imported when they are called, so that `agentmesh next --quiet` starts fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+import click
+
+from agentmesh.cli import errors
+from agentmesh.cli.command import App, MeshGroup, json_text
+from agentmesh.cli.text import one_line
+
+COMMANDS: Final[dict[str, dict[str, str]]] = {
+    "Board": {
+        "init": "boards:init",
+        "where": "boards:where",
+        "check": "boards:check",
+        "run": "run:run",
+        "demo": "demo:demo",
+    },
+    "Tasks": {
+        "add": "tasks:add",
+        "plan": "plans:plan",
+        "list": "tasks:list_",
+        "show": "tasks:show",
+        "cancel": "tasks:cancel",
+        "reopen": "tasks:reopen",
+        "depends": "tasks:depends",
+        "pause": "pauses:pause",
+        "resume": "pauses:resume",
+    },
+    "Work": {
+        "next": "work:next_",
+        "claim": "work:claim",
+        "heartbeat": "work:heartbeat",
+        "complete": "work:complete",
+        "fail": "work:fail",
+        "release": "work:release",
+    },
+    "Look": {
+        "status": "look:status",
+        "watch": "watch:watch",
+        "why": "look:why",
+        "graph": "graph:graph",
+        "events": "look:events",
+    },
+}
+_PLACES: Final = {name: at for group in COMMANDS.values() for name, at in group.items()}
+
+
+class Root(MeshGroup):
+    """The group of all commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """All names, in the order of the help."""
+        return list(_PLACES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Import a command."""
+        if cmd_name not in _PLACES:
+            return None
+        module, name = _PLACES[cmd_name].split(":")
+        found: click.Command = getattr(import_module(f"agentmesh.cli.{module}"), name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by what they are about."""
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                found = [(name, self.get_command(ctx, name)) for name in group]
+                formatter.write_dl([(n, c.get_short_help_str(limit=60)) for n, c in found if c])
+
+    def main(  # type: ignore[override]  # we always take over what click does at the end
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,  # noqa: ARG002 - the hints name `agentmesh`, however it was called
+        **extra: Any,  # noqa: ANN401 - click's signature
+    ) -> NoReturn:
+        """Run a command and leave with its exit code."""
+        extra.pop("standalone_mode", None)
+        app = App()
+        asked = list(sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = self._run(asked, app, extra)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last stop tells them all
+            app.json = app.json or _asks_for_json(asked)
+            code = _report(error, app)
+        sys.exit(code)
+
+    def _run(self, args: list[str], app: App, extra: dict[str, Any]) -> int:
+        try:
+            code = super().main(args, "agentmesh", standalone_mode=False, obj=app, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            return _reader_has_gone()
+        if app.json:
+            app.announce()
+        return code if isinstance(code, int) else errors.OK
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a reader that has closed the pipe is no error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _reader_has_gone()
+
+
+def _reader_has_gone() -> int:
+    """Let nothing more be written to a closed pipe, at exit either."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return errors.BROKEN_PIPE
+
+
+def _asks_for_json(args: Sequence[str]) -> bool:
+    """Whether `--json` stands on the line; asked when the line could not be parsed."""
+    options = args[: args.index("--")] if "--" in args else args
+    return "--json" in options
+
+
+def _report(error: BaseException, app: App) -> int:
+    """Tell an error on stderr: the sentence, then the next step."""
+    document = errors.describe(error)
+    code = errors.exit_code(document)
+    if document["code"] == "internal":
+        click.echo(errors.trace(error), err=True)
+    if app.json:
+        found = {"board": app.found.target} if app.found else {}
+        click.echo(json_text({**document, "exit_code": code, **found}), err=True)
+    elif document["code"] != "interrupted":
+        click.echo(f"Error: {one_line(document['message'])}", err=True)
+        if hint := document.get("hint"):
+            click.echo(one_line(hint), err=True)
+    return code
+
+
+@click.group(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="pytest-agentmesh", prog_name="agentmesh")
+def cli() -> None:
+    """AgentMesh: the task board that a swarm of LLM agents shares."""
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    cli.main()

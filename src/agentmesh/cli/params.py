@@ -1,0 +1,119 @@
+"""Arguments that several commands take, and the types that check their form."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+from agentmesh.errors import InvalidArgument
+from agentmesh.model import OPERATOR, Json, Lease
+
+AGENT_VARIABLE: Final = "AGENTMESH_AGENT"
+LEASE_VARIABLE: Final = "AGENTMESH_LEASE"
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def read_json(text: str) -> Json:
+    """Read strict JSON: no NaN, no name twice in an object.
+
+    Raises:
+        ValueError: it is not; the message says what and where.
+    """
+
+    def refuse_constant(name: str) -> NoReturn:
+        message = f"{name} is no JSON value"
+        raise ValueError(message)
+
+    def refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            message = "a name stands twice in one object"
+            raise ValueError(message)
+        return found
+
+    try:
+        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_twins)
+    except RecursionError:
+        message = "nested too deeply"
+        raise ValueError(message) from None
+
+
+if TYPE_CHECKING:  # generic since click 8.4, and not to be subscripted before
+    _JsonType = click.ParamType[Any]
+else:
+    _JsonType = click.ParamType
+
+
+class JsonValue(_JsonType):
+    """A JSON value: written out, `@FILE` to read one from a file, `@-` from standard input."""
+
+    name = "json"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Json:
+        """Read the value; a defect is a usage error, never an absent value."""
+        try:
+            return read_json(_text_of(value))
+        except OSError as error:
+            self.fail(f"the file cannot be read: {error.strerror}.", param, ctx)
+        except UnicodeDecodeError:
+            self.fail("the file is not UTF-8.", param, ctx)
+        except ValueError as error:
+            self.fail(f"not valid JSON: {error}. A plain text needs quotes: '\"done\"'.", param, ctx)
+
+
+def _text_of(value: str) -> str:
+    if value == "@-":
+        return sys.stdin.read()
+    return Path(value[1:]).read_text("utf-8") if value.startswith("@") else value
+
+
+def given(values: Mapping[str, object]) -> dict[str, Any]:
+    """Only the options that were given, so that the board's own defaults stay in force."""
+    return {name: value for name, value in values.items() if value is not None and value != ()}
+
+
+def agent_option(name: str = "agent", *, required: bool = False) -> Decorator:
+    """Who acts: `--agent`, else AGENTMESH_AGENT."""
+    return click.option(
+        "--agent",
+        name,
+        metavar="NAME",
+        envvar=AGENT_VARIABLE,
+        required=required,
+        default=None if required else OPERATOR,
+        help=f"Who acts. Else {AGENT_VARIABLE}" + ("." if required else f", else {OPERATOR!r}."),
+    )
+
+
+def lease_option() -> Decorator:
+    """The token that `claim` gave."""
+    return click.option(
+        "--lease",
+        metavar="TOKEN",
+        envvar=LEASE_VARIABLE,
+        required=True,
+        help=f"The token that claim gave. Else {LEASE_VARIABLE}, which `ps` does not show.",
+    )
+
+
+def request_option() -> Decorator:
+    """The key that makes a repeated call harmless."""
+    return click.option(
+        "--request-id",
+        metavar="KEY",
+        help="Repeat a call with the same key, and it takes effect once.",
+    )
+
+
+def read_lease(task: str, token: str) -> Lease:
+    """The lease that a token stands for; its form is checked here, its right by the board."""
+    lease = Lease.from_token(task, token)
+    if lease is None:
+        raise InvalidArgument("lease", "this has not the form of a lease token")
+    return lease

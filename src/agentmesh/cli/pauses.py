@@ -1,0 +1,60 @@
+"""Stop and start the handing out of tasks: of the board, a plan or an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from agentmesh.cli.command import App, command
+from agentmesh.cli.params import given
+from agentmesh.cli.screen import Screen
+from agentmesh.documents import document
+
+
+def _scope(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plan, an agent, or neither for the whole board; AGENTMESH_AGENT is no answer to this."""
+    for option in (
+        click.option("--agent", metavar="NAME", help="Only hand-outs to this agent."),
+        click.option("--plan", metavar="NAME", help="Only tasks of this plan."),
+    ):
+        function = option(function)
+    return function
+
+
+@command()
+@_scope
+@click.option("--reason", metavar="TEXT", default="", help="Why; status shows it.")
+@click.pass_obj
+def pause(app: App, /, **how: object) -> None:
+    """Hand out no more tasks; running attempts go on."""
+    with app.open() as board:
+        made = board.pause(**given(how))
+
+    def people(screen: Screen) -> None:
+        if not app.quiet:
+            screen.line(f"Paused: {_name(how)}. Running attempts go on.")
+
+    app.answer(document(made), people)
+
+
+@command()
+@_scope
+@click.pass_obj
+def resume(app: App, /, **how: object) -> None:
+    """Hand out tasks again."""
+    with app.open() as board:
+        changed = board.resume(**given(how))
+
+    def people(screen: Screen) -> None:
+        if not app.quiet:
+            screen.line(f"{'Resumed' if changed else 'It was not paused'}: {_name(how)}.")
+
+    app.answer({"resumed": changed}, people)
+
+
+def _name(how: dict[str, object]) -> str:
+    if how["plan"] is not None:
+        return f"plan {how['plan']!r}"
+    return f"agent {how['agent']!r}" if how["agent"] is not None else "the board"

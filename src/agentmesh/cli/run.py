@@ -1,0 +1,45 @@
+"""Start the MCP server on stdio; standard output belongs to the protocol alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from agentmesh.cli.command import App, command
+from agentmesh.cli.params import AGENT_VARIABLE
+
+KEEPALIVE_SEC = 900.0
+
+
+@command()
+@click.option(
+    "--agent",
+    metavar="NAME",
+    envvar=AGENT_VARIABLE,
+    help=f"The agent this session speaks for. Else {AGENT_VARIABLE}; else each call names one.",
+)
+@click.option(
+    "--keepalive",
+    "keepalive_sec",
+    metavar="SEC",
+    type=click.FloatRange(min=0),
+    default=KEEPALIVE_SEC,
+    show_default=True,
+    help="Renew a claimed task for so long after the last call that named it.",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["full", "normal"]),
+    default="full",
+    show_default=True,
+    help="normal is faster; a power cut may cost the last writes.",
+)
+@click.pass_obj
+def run(app: App, agent: str | None, keepalive_sec: float, durability: Literal["full", "normal"]) -> int:
+    """Serve the board to one agent over MCP, on stdin and stdout."""
+    target = app.find().target
+    app.json = False  # standard output is not ours
+    from agentmesh.mcp_server import serve_stdio
+
+    return serve_stdio(target, agent=agent, keepalive_sec=keepalive_sec, durability=durability)

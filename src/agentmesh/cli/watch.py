@@ -1,0 +1,145 @@
+"""Watch a board live: who works on what, and what just happened.
+
+The display wakes with each event and once a second for the running leases. In a pipe, events come
+as lines.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from agentmesh.cli.command import App, command
+from agentmesh.cli.look import show_status
+from agentmesh.cli.records import event_parts, lease_left
+from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, styled, table_lines
+from agentmesh.documents import document
+from agentmesh.errors import CursorExpired
+from agentmesh.model import STATES, Event, Status, Task
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from agentmesh.board.facade import Board
+
+_KEPT: Final = 100
+_LOOK_BACK: Final = 20
+
+
+@dataclass(slots=True)
+class View:
+    """What the display shows."""
+
+    status: Status
+    running: tuple[Task, ...] = ()
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    cursor: int = 0
+
+
+@command()
+@click.option("--once", is_flag=True, help="Show the board as it is now, and end. --json implies it.")
+@click.option("--after", type=int, help="Begin after this event; else with the last few.")
+@click.pass_obj
+def watch(app: App, once: bool, after: int | None) -> None:  # noqa: FBT001 - click passes flags by name
+    """Show the board live until Ctrl-C; in a pipe, write each event as a line."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminal gets its cursor back
+    with app.open() as board:
+        view = _begin(board, after)
+        if once or app.json:
+            _look(board, view, wait_sec=0)
+            app.answer(_document(view), lambda screen: _show(screen, view))
+            return
+        screen = Screen()
+        try:
+            (_follow_live if screen.live else _follow_lines)(board, view, screen)
+        except KeyboardInterrupt:
+            return  # the usual way to end it
+
+
+def _begin(board: Board, after: int | None) -> View:
+    status = board.status()
+    cursor = max(0, status.last_seq - _LOOK_BACK) if after is None else after
+    return View(status, cursor=cursor)
+
+
+def _look(board: Board, view: View, *, wait_sec: float) -> list[Event]:
+    """Bring the view up to date, at once when something happened, else after `wait_sec`."""
+    try:
+        news = board.events(view.cursor, wait_sec=wait_sec)
+    except CursorExpired:  # the past was pruned away: go on from now
+        view.cursor, news = board.status().last_seq, []
+    if news:
+        view.cursor = news[-1].seq
+    view.events.extend(news)
+    view.status = board.status()
+    view.running = board.list_tasks(state="in_progress", limit=50).tasks
+    return news
+
+
+def _follow_lines(board: Board, view: View, screen: Screen) -> None:
+    while True:
+        for event in _look(board, view, wait_sec=1):
+            screen.line(*event_parts(event))
+        screen.flush()
+
+
+def _follow_live(board: Board, view: View, screen: Screen) -> None:
+    from rich.live import Live
+
+    _look(board, view, wait_sec=0)
+    with Live(_picture(view, screen), console=screen.console(), auto_refresh=False) as live:
+        while True:
+            live.update(_picture(view, screen), refresh=True)
+            _look(board, view, wait_sec=1)
+
+
+def _picture(view: View, screen: Screen) -> RenderableType:
+    """The display for a terminal of the present size."""
+    from rich.console import Group
+
+    size = screen.console().size
+    lines: list[Line] = [_counts(view.status), *_running(view, size.width)]
+    room = max(size.height - len(lines) - 3, 3)
+    lines += [event_parts(event) for event in list(view.events)[-room:]]
+    texts = [styled(line) for line in lines]
+    for text in texts:
+        text.truncate(size.width, overflow="ellipsis")
+    return Group(*texts)
+
+
+def _counts(status: Status) -> Line:
+    counts: list[Part] = [(f"{status.counts[s]} {s}  ", STYLES[s]) for s in STATES if status.counts.get(s)]
+    paused: list[Part] = [("PAUSED", "bold magenta")] if status.pauses else []
+    return [*(counts or ["The board is empty."]), *paused]
+
+
+def _running(view: View, width: int | None) -> list[Line]:
+    """The running attempts."""
+    columns = [Column("TASK"), Column("AGENT"), Column("LEASE"), Column("TITLE", wraps=True)]
+    rows: list[list[Part]] = [
+        [(t.id, "bold"), t.holder or "", lease_left(t, view.status.now_us), t.title] for t in view.running
+    ]
+    table = table_lines(columns, rows, width) if rows else []
+    return [[""], *(table or [[("Nobody works on a task now.", "dim")]]), [""]]
+
+
+def _show(screen: Screen, view: View) -> None:
+    """The board as it is now, for `--once`."""
+    show_status(screen, view.status)
+    for line in _running(view, screen.width):
+        screen.line(*line)
+    for event in view.events:
+        screen.line(*event_parts(event))
+
+
+def _document(view: View) -> dict[str, object]:
+    return {
+        "status": {"counts": {}, "plans": []} | document(view.status),
+        "running": [document(task) for task in view.running],
+        "events": [document(event) for event in view.events],
+        "cursor": view.cursor,
+    }

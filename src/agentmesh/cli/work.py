@@ -1,0 +1,181 @@
+"""The work loop for shells: is there work, take it, keep it, end it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from agentmesh.cli import errors
+from agentmesh.cli.command import App, command
+from agentmesh.cli.params import (
+    JsonValue,
+    agent_option,
+    given,
+    lease_option,
+    read_lease,
+    request_option,
+)
+from agentmesh.cli.records import facts, pretty
+from agentmesh.cli.screen import Screen
+from agentmesh.cli.text import duration, instant
+from agentmesh.documents import document
+from agentmesh.model import FailureKind, Json, NoClaim, Task
+
+if TYPE_CHECKING:
+    from agentmesh.board.claim import Claim
+
+
+def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What narrows the choice of a task."""
+    can = "What the agent can do; repeat it for more."
+    for option in (
+        click.option("--tag", "tags", metavar="NAME", multiple=True, help="Only with this tag."),
+        click.option("--capability", "capabilities", metavar="NAME", multiple=True, help=can),
+        click.option("--plan", metavar="NAME", help="Only of this plan."),
+    ):
+        function = option(function)
+    return function
+
+
+@command("next")
+@_filters
+@agent_option()
+@click.pass_obj
+def next_(app: App, /, agent: str, **filters: object) -> int:
+    """Say whether a claim would hand out a task now: exit 0 if so, 3 if not."""
+    with app.open() as board:
+        work = board.has_work(agent_id=agent, **given(filters))
+        why = "" if work or app.quiet else board.explain().summary
+
+    def people(screen: Screen) -> None:
+        if not app.quiet:
+            screen.line("There is work." if work else f"There is no work now. {why}")
+
+    app.answer({"work": work} | ({"summary": why} if why else {}), people)
+    return errors.OK if work else errors.NO_WORK
+
+
+@command()
+@click.argument("task", required=False)
+@_filters
+@click.option("--wait", "wait_sec", type=float, help="Wait so many seconds for work, at most 50.")
+@click.option("--resume", is_flag=True, help="Take up an attempt that this agent holds already.")
+@click.option("--take-over", is_flag=True, help="With --resume: even while its lease runs.")
+@agent_option(required=True)
+@request_option()
+@click.pass_obj
+def claim(app: App, /, task: str | None, agent: str, **how: object) -> int:
+    """Take the most urgent task that is ready, or TASK; exit 3 when there is none."""
+    with app.open() as board:
+        claimed = board.claim_task(agent, task_id=task, **given(how))
+    app.answer(document(claimed), lambda screen: _show_claim(screen, claimed, quiet=app.quiet))
+    return errors.OK if claimed else errors.NO_WORK
+
+
+def _show_claim(screen: Screen, claim: Claim | NoClaim, *, quiet: bool) -> None:
+    if isinstance(claim, NoClaim):
+        if not quiet:
+            screen.line(f"Nothing was claimed. {claim.message}")
+        return
+    task, token = claim.task, claim.lease.token
+    if quiet:
+        screen.copyable(f"{task.id} {token}")
+        return
+    verb = "Resumed" if claim.resumed else "Claimed"
+    screen.line(f"{verb} ", (task.id, "bold"), f", attempt {task.fence}: ", task.title)
+    facts(screen, _work_facts(task, claim))
+    if task.description:
+        screen.block(task.description, indent=4)
+    if task.payload is not None:
+        screen.line(("  payload", "dim"))
+        screen.block(pretty(task.payload), indent=4)
+    for dependency in claim.dependencies:
+        screen.line((f"  {dependency.id} ", "dim"), screen.state(dependency.state))
+        if dependency.result is not None:
+            screen.block(pretty(dependency.result), indent=4)
+    screen.line("To end it:")
+    screen.copyable(f"  agentmesh complete {task.id} --lease {token}")
+
+
+def _work_facts(task: Task, claim: Claim) -> list[tuple[str, str]]:
+    until = f"until {instant(claim.lease_expires_us)}; renew it within "
+    return [
+        ("lease", until + duration(task.lease_timeout_us)),
+        ("writes", ", ".join(task.writes)),
+        ("reads", ", ".join(task.reads)),
+    ]
+
+
+@command()
+@click.argument("task")
+@lease_option()
+@click.pass_obj
+def heartbeat(app: App, task: str, lease: str) -> None:
+    """Renew the lease on TASK."""
+    with app.open() as board:
+        renewed = board.heartbeat(read_lease(task, lease))
+
+    def people(screen: Screen) -> None:
+        if not app.quiet:
+            screen.line(f"The lease on {task} runs until {instant(renewed.expires_us)}.")
+
+    app.answer(document(renewed), people)
+
+
+@command()
+@click.argument("task")
+@lease_option()
+@click.option("--result", type=JsonValue(), help="What came of it: JSON, @FILE or @-.")
+@request_option()
+@click.pass_obj
+def complete(app: App, task: str, lease: str, result: Json, request_id: str | None) -> None:
+    """End the attempt on TASK with success."""
+    with app.open() as board:
+        done = board.complete_task(read_lease(task, lease), result, request_id=request_id)
+    _tell(app, done)
+
+
+@command()
+@click.argument("task")
+@lease_option()
+@click.option("--error", metavar="TEXT", required=True, help="What went wrong.")
+@click.option(
+    "--kind",
+    type=click.Choice(get_args(FailureKind)),
+    default="task",
+    show_default=True,
+    help="infra and quota do not count against the task's attempts.",
+)
+@click.option("--no-retry", is_flag=True, help="Fail the task for good.")
+@request_option()
+@click.pass_obj
+def fail(app: App, /, task: str, lease: str, error: str, no_retry: bool, **how: object) -> None:  # noqa: FBT001 - click passes flags by name
+    """End the attempt on TASK with a failure; it is offered again while attempts are left."""
+    with app.open() as board:
+        failed = board.fail_task(read_lease(task, lease), error, retry=not no_retry, **given(how))
+    _tell(app, failed)
+
+
+@command()
+@click.argument("task")
+@lease_option()
+@click.option("--delay", "delay_sec", type=float, help="Offer it again only after so many seconds.")
+@request_option()
+@click.pass_obj
+def release(app: App, /, task: str, lease: str, **how: object) -> None:
+    """Give TASK back, unfinished and unblamed."""
+    with app.open() as board:
+        released = board.release_task(read_lease(task, lease), **given(how))
+    _tell(app, released)
+
+
+def _tell(app: App, task: Task) -> None:
+    """What the task is now."""
+
+    def people(screen: Screen) -> None:
+        if not app.quiet:
+            screen.line((task.id, "bold"), " is now ", screen.state(task.state))
+
+    app.answer(document(task), people)

@@ -1,0 +1,51 @@
+"""Time and chance, the two things a board takes from outside; both are handed in, so a test can hold them.
+
+Nothing else in AgentMesh asks the system for the time or for randomness.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Protocol
+
+from agentmesh.model import Micros
+
+
+class Clock(Protocol):
+    """What tells the board the time."""
+
+    def now_us(self) -> Micros:
+        """Microseconds since the Unix epoch, UTC."""
+        ...
+
+
+class Chance(Protocol):
+    """What gives the board random bits: ids, lease secrets, retry jitter."""
+
+    def getrandbits(self, k: int, /) -> int:
+        """Return an integer of `k` random bits."""
+        ...
+
+
+class SystemClock:
+    """The wall clock: leases cross processes and machines, which a monotonic clock does not."""
+
+    def now_us(self) -> Micros:
+        """Microseconds since the Unix epoch, UTC."""
+        return Micros(time.time_ns() // 1000)
+
+
+def system_chance() -> Chance:
+    """The operating system's random source."""
+    return random.SystemRandom()
+
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32 in lower case: no letter that is mistaken for a digit."""
+
+
+def word(chance: Chance, letters: int) -> str:
+    """A random word of `letters` characters, five bits each."""
+    bits = chance.getrandbits(5 * letters)
+    return "".join(ALPHABET[(bits >> (5 * i)) & 31] for i in range(letters))

@@ -1,0 +1,101 @@
+"""Records as JSON documents, the one form in which every edge shows them.
+
+Instants (`_us` in a record) become RFC 3339 text under `_at`, durations become seconds under `_sec`, money becomes
+decimal USD under `_usd`. What is empty or None is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from agentmesh.errors import AgentMeshError
+from agentmesh.limits import PUSD
+from agentmesh.model import Json, Lease, NoClaim, Status
+
+DURATIONS = frozenset({"lease_timeout_us", "max_hold_us"})
+KEPT = frozenset({"result", "payload"})
+"""JSON values of agents: handed on as they are, empty ones too; only None, which stands for none, is left out."""
+TOLD = ("field", "task_id", "holder", "path", "outcome", "state", "after")
+"""What an error knows beyond its sentence, where it knows it."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def document(record: Any) -> dict[str, Json]:
+    """Any record as a JSON object."""
+    if isinstance(record, NoClaim):
+        return {"claimed": False, **_fields(record)}
+    if isinstance(record, Lease):
+        return {"task_id": record.task_id, "fence": record.fence, "lease_expires_at": rfc3339(record.expires_us)}
+    if hasattr(record, "lease") and hasattr(record, "dependencies"):
+        return _claim(record)
+    found = _fields(record)
+    if isinstance(record, Status):
+        found |= {"total": record.total, "open": record.open}
+    return found
+
+
+def error_document(error: AgentMeshError) -> dict[str, Json]:
+    """An error as a JSON object: `code`, `message`, `hint`, and what else it knows."""
+    told = {name: _value(getattr(error, name)) for name in TOLD if getattr(error, name, None) is not None}
+    return {"code": error.code, "message": error.message, "hint": error.hint, **told}
+
+
+def rfc3339(us: int) -> str:
+    """An instant as people and programs read it, to the microsecond, always UTC."""
+    return (EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+
+
+def dollars(pusd: int) -> str:
+    """An amount of 10^-12 USD as exact decimal text."""
+    return format((Decimal(pusd) / PUSD).normalize(), "f")
+
+
+def _claim(claim: Any) -> dict[str, Json]:
+    found: dict[str, Json] = {
+        "claimed": True,
+        "task": document(claim.task),
+        "lease": claim.lease.token,
+        "lease_expires_at": rfc3339(claim.lease_expires_us),
+    }
+    if claim.resumed:
+        found["resumed"] = True
+    if claim.dependencies:
+        found["dependencies"] = [document(dependency) for dependency in claim.dependencies]
+    return found
+
+
+def _fields(record: Any) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if value is None or (field.name not in KEPT and value in ((), {}, False)):
+            continue
+        name, shown = _field(field.name, value)
+        found[name] = shown
+    return found
+
+
+def _field(name: str, value: Any) -> tuple[str, Json]:
+    if name in KEPT or name == "data":
+        return name, value
+    if name in DURATIONS:
+        return name.removesuffix("_us") + "_sec", value / 1_000_000
+    if name.endswith("_us"):
+        return name.removesuffix("_us") + "_at", rfc3339(value)
+    if name.endswith("_pusd"):
+        return name.removesuffix("_pusd") + "_usd", dollars(value)
+    return name, _value(value)
+
+
+def _value(value: Any) -> Json:
+    if is_dataclass(value) and not isinstance(value, type):
+        return document(value)
+    if isinstance(value, (tuple, list)):
+        return [_value(part) for part in value]
+    if isinstance(value, Mapping):
+        return {key: _value(part) for key, part in value.items()}
+    return value

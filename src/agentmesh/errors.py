@@ -1,0 +1,275 @@
+"""Everything AgentMesh raises on purpose: one sentence for people, one code for machines, one next step.
+
+No message carries foreign text (titles, results, notes): those come from agents and may be hostile. Ids are quoted,
+they hold no white space and no control characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class AgentMeshError(Exception):
+    """Base of all. `code` is stable, `hint` is the one safe next step."""
+
+    code: ClassVar[str] = "error"
+    hint: str = "Read the message; nothing was changed."
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if hint is not None:
+            self.hint = hint
+
+
+class InvalidArgument(AgentMeshError):
+    """An argument is out of its limits; nothing was written."""
+
+    code = "invalid_argument"
+
+    def __init__(self, field: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{field}: {problem}", hint=hint or f"Correct {field} and call again.")
+        self.field = field
+
+
+class NotFound(AgentMeshError):
+    """What was named is not on this board."""
+
+    code = "not_found"
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(
+            f"There is no {what} {name!r} on this board.", hint=f"List what is there, then name a {what} that exists."
+        )
+        self.what = what
+        self.name = name
+
+
+class Conflict(AgentMeshError):
+    """The board is in a state that does not allow the call."""
+
+    code = "conflict"
+
+
+class AlreadyClaimed(Conflict):
+    """Another agent holds the task."""
+
+    code = "already_claimed"
+    hint = "Claim another task, or wait until this one is free."
+
+    def __init__(self, task_id: str, holder: str, lease_expires_us: int) -> None:
+        super().__init__(f"Task {task_id!r} is held by {holder!r}.")
+        self.task_id = task_id
+        self.holder = holder
+        self.lease_expires_us = lease_expires_us
+
+
+class LeaseLost(Conflict):
+    """The attempt is over, or the token is not its own; another agent may hold the task now."""
+
+    code = "lease_lost"
+    hint = "Stop work on this task and claim another one."
+
+    def __init__(self, task_id: str, fence: int, outcome: str | None = None) -> None:
+        why = f"attempt {fence} ended as {outcome}" if outcome else f"the token is not that of attempt {fence}"
+        super().__init__(f"The lease on task {task_id!r} is lost: {why}.")
+        self.task_id = task_id
+        self.fence = fence
+        self.outcome = outcome
+
+
+class TaskCancelled(LeaseLost):
+    """The task was cancelled while it was held."""
+
+    code = "cancelled"
+
+    def __init__(self, task_id: str, fence: int) -> None:
+        super().__init__(task_id, fence, "cancelled")
+
+
+class LeaseUnknown(Conflict):
+    """No lease is known for this task in this session."""
+
+    code = "lease_unknown"
+    hint = "Claim the task by its id with resume=true to get your lease back."
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"This session holds no lease on task {task_id!r}.")
+        self.task_id = task_id
+
+
+class HoldExhausted(Conflict):
+    """The attempt has been held for as long as its task allows."""
+
+    code = "max_hold_reached"
+    hint = "Complete, fail or release the task now."
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"Task {task_id!r} has reached its max_hold_sec: its lease cannot be renewed again.")
+        self.task_id = task_id
+
+
+class WrongState(Conflict):
+    """The task's state does not allow this."""
+
+    code = "wrong_state"
+
+    def __init__(self, task_id: str, state: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"Task {task_id!r} is {state}: {problem}.", hint=hint or "Look at the task, then decide.")
+        self.task_id = task_id
+        self.state = state
+
+
+class DuplicateId(Conflict):
+    """A task of this id exists already."""
+
+    code = "duplicate_id"
+    hint = "Leave the id out to get a new one, or update the task that exists."
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"Task {task_id!r} exists already.")
+        self.task_id = task_id
+
+
+class CycleRefused(Conflict):
+    """The edge would close a cycle; `path` names it from end to end."""
+
+    code = "cycle"
+    hint = "Remove one edge of the named path, or leave this one out."
+
+    def __init__(self, path: Sequence[str]) -> None:
+        shown = list(path) if len(path) <= 12 else [*path[:6], "...", *path[-5:]]
+        super().__init__(
+            "The edge would close a cycle: " + " -> ".join(repr(i) if i != "..." else i for i in shown) + "."
+        )
+        self.path = tuple(path)
+
+
+class PathsHeld(Conflict):
+    """A pattern overlaps one that a running attempt holds."""
+
+    code = "paths_held"
+    hint = "Wait for the holder to finish, or work on other paths."
+
+    def __init__(self, pattern: str, held: str, task_id: str, holder: str) -> None:
+        super().__init__(f"{pattern!r} overlaps {held!r}, held by {holder!r} for task {task_id!r}.")
+        self.pattern = pattern
+        self.held = held
+        self.task_id = task_id
+        self.holder = holder
+
+
+class RequestConflict(Conflict):
+    """The request_id was used before with another call or other arguments."""
+
+    code = "request_conflict"
+    hint = "Use a new request_id for a new call."
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(f"request_id {request_id!r} was already used for a call with other arguments.")
+        self.request_id = request_id
+
+
+class CursorExpired(Conflict):
+    """The cursor points before the oldest event kept, or past the newest."""
+
+    code = "cursor_expired"
+
+    def __init__(self, after: int, first: int, last: int) -> None:
+        super().__init__(
+            f"Cursor {after} is outside the history kept here ({first} to {last}).",
+            hint=f"Read the board's state anew, then go on from cursor {last}.",
+        )
+        self.after = after
+
+
+class StoreError(AgentMeshError):
+    """The store could not do its work."""
+
+    code = "store_error"
+    hint = "Run `agentmesh check`; the call had no effect."
+
+
+class Busy(StoreError):
+    """The write lock was not to be had in time."""
+
+    code = "busy"
+    hint = "Try again in a moment; the call had no effect."
+
+
+class DiskFull(StoreError):
+    """No space is left for the board."""
+
+    code = "disk_full"
+    hint = "Free space by deleting other files, then call again; the board is intact."
+
+
+class ReadOnly(StoreError):
+    """The board or its folder may not be written."""
+
+    code = "read_only"
+    hint = "Give this user write access to the board file and to the folder it is in."
+
+
+class Corrupt(StoreError):
+    """The board file is damaged."""
+
+    code = "corrupt"
+    hint = "Stop all agents and restore a backup; do not write to this file."
+
+
+class NewerSchema(StoreError):
+    """The board was written by a newer AgentMesh; it was left untouched."""
+
+    code = "newer_schema"
+    hint = "Upgrade AgentMesh on this machine."
+
+
+class ForeignFile(StoreError):
+    """The file is not an AgentMesh board; it was left untouched."""
+
+    code = "foreign_file"
+    hint = "Name another file, or create a board with `agentmesh init`."
+
+
+class UnsupportedFileSystem(StoreError):
+    """The file system cannot hold a board that several processes share."""
+
+    code = "unsupported_file_system"
+    hint = "Put the board on a local disk (or a named container volume), or use PostgreSQL."
+
+
+class BoardNotFound(StoreError):
+    """There is no board at that place."""
+
+    code = "board_not_found"
+    hint = "Create one with `agentmesh init`, or name it with --board or AGENTMESH_BOARD."
+
+
+class BoardExists(StoreError):
+    """A board is there already."""
+
+    code = "board_exists"
+    hint = "Use the board that is there; nothing was changed."
+
+
+class BoardReplaced(StoreError):
+    """The file under this open board was deleted or replaced."""
+
+    code = "board_replaced"
+    hint = "Close this board and open the file anew."
+
+
+class BoardClosed(StoreError):
+    """The board object was closed."""
+
+    code = "board_closed"
+    hint = "Open the board again."
+
+
+class ForkedBoard(StoreError):
+    """The board was opened before this process was forked."""
+
+    code = "forked_board"
+    hint = "Open the board anew in the child process."

@@ -1,0 +1,202 @@
+"""The limits of everything that comes in, each with one error that names the field and the limit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+
+from agentmesh.errors import InvalidArgument
+from agentmesh.model import Json
+
+TITLE = 300
+NAME = 128
+TEXT_BYTES = 64 * 1024
+ERROR_BYTES = 8 * 1024
+REASON = 300
+DEPENDENCIES = 1_000
+NAMES = 64
+PATTERNS = 100
+BATCH = 10_000
+DEPTH = 64
+PRIORITY = 1_000_000
+ATTEMPTS = 1_000
+INTEGER = 2**63 - 1
+WAIT_SEC = 50
+PAGE = 500
+LEASE_SEC = (0.05, 7 * 86_400.0)
+HOLD_SEC = (0.05, 30 * 86_400.0)
+DELAY_SEC = (0.0, 365 * 86_400.0)
+INSTANT_US = 253_402_300_799 * 1_000_000
+"""The end of the year 9999, the last that RFC 3339 can write."""
+PUSD = 10**12
+
+
+def text(field: str, value: object, most: int, *, least: int = 1) -> str:
+    """Text of `least` to `most` characters, without NUL and lone surrogates, not blank unless `least` is 0."""
+    if not isinstance(value, str):
+        raise InvalidArgument(field, "must be text")
+    if not least <= len(value) <= most:
+        raise InvalidArgument(field, f"must have {least} to {most} characters, has {len(value)}")
+    if least and not value.strip():
+        raise InvalidArgument(field, "must not be blank")
+    return _storable(field, value)
+
+
+def long_text(field: str, value: object, most: int = TEXT_BYTES) -> str:
+    """Text of at most `most` bytes in UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidArgument(field, "must be text")
+    size = len(_storable(field, value).encode())
+    if size > most:
+        raise InvalidArgument(field, f"must have at most {most} bytes, has {size}")
+    return value
+
+
+def name(field: str, value: object) -> str:
+    """An id or a name: 1 to 128 printable characters without white space."""
+    if not isinstance(value, str):
+        raise InvalidArgument(field, "must be text")
+    if not 1 <= len(value) <= NAME or not value.isprintable() or " " in value:
+        raise InvalidArgument(field, f"must have 1 to {NAME} printable characters and no white space")
+    return value
+
+
+def names(field: str, values: object, most: int = NAMES) -> tuple[str, ...]:
+    """A set of names, sorted."""
+    return tuple(sorted({name(field, value) for value in items(field, values, most)}))
+
+
+def items(field: str, values: object, most: int) -> Sequence[object]:
+    """A list of at most `most` values; a lone string is not a list."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidArgument(field, "must be a list")
+    found = list(values)
+    if len(found) > most:
+        raise InvalidArgument(field, f"must have at most {most} items, has {len(found)}")
+    return found
+
+
+def integer(field: str, value: object, least: int, most: int) -> int:
+    """A whole number from `least` to `most`; a boolean is none."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgument(field, "must be a whole number")
+    if not least <= value <= most:
+        raise InvalidArgument(field, f"must be from {least} to {most}")
+    return value
+
+
+def boolean(field: str, value: object) -> bool:
+    """True or false, and nothing that merely looks like it."""
+    if not isinstance(value, bool):
+        raise InvalidArgument(field, "must be true or false")
+    return value
+
+
+def choice(field: str, value: object, allowed: Sequence[str]) -> str:
+    """One of a closed set of words."""
+    if value not in allowed or not isinstance(value, str):
+        raise InvalidArgument(field, f"must be one of {', '.join(allowed)}")
+    return value
+
+
+def duration_us(field: str, value: object, bounds: tuple[float, float]) -> int:
+    """Seconds as microseconds, within bounds given in seconds."""
+    low, high = bounds
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InvalidArgument(field, "must be a number of seconds")
+    if not low <= value <= high:
+        raise InvalidArgument(field, f"must be from {low:g} to {high:g} seconds")
+    return round(value * 1_000_000)
+
+
+def instant_us(field: str, value: object) -> int:
+    """An instant as microseconds UTC: RFC 3339 text with an offset, an aware datetime, or epoch seconds."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidArgument(field, "must be an RFC 3339 instant such as 2026-01-31T09:00:00Z") from None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidArgument(field, "must say its offset from UTC (Z or +hh:mm)")
+        since = value - datetime(1970, 1, 1, tzinfo=UTC)
+        found = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        return integer(field, found, 0, INSTANT_US)
+    return duration_us(field, value, (0.0, INSTANT_US / 1_000_000))
+
+
+def pusd(field: str, value: object) -> int:
+    """Dollars as whole units of 10^-12 dollars; never through binary fractions."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, Decimal)):
+        raise InvalidArgument(field, "must be an amount of dollars")
+    try:
+        amount = Decimal(str(value)) * PUSD
+    except InvalidOperation:
+        raise InvalidArgument(field, "must be an amount of dollars") from None
+    if not amount.is_finite() or not 0 <= amount <= INTEGER:
+        raise InvalidArgument(field, f"must be from 0 to {INTEGER // PUSD} dollars")
+    if amount != amount.to_integral_value():
+        raise InvalidArgument(field, "must have at most 12 decimals")
+    return int(amount)
+
+
+def json_text(field: str, value: Json, most: int = TEXT_BYTES) -> str:
+    """A JSON value as compact text of at most `most` bytes.
+
+    Refused are nesting over 64 levels, NaN and infinities, integers over 64 bits, keys that are not text, lone
+    surrogates, NUL, and whatever JSON does not know: readers differ on them.
+    """
+    _walk(field, value)
+    encoded = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    size = len(encoded.encode())
+    if size > most:
+        raise InvalidArgument(field, f"must have at most {most} bytes as JSON, has {size}")
+    return encoded
+
+
+def _walk(field: str, value: Json) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEPTH and any(isinstance(node, (dict, list, tuple)) for node in level):
+            raise InvalidArgument(field, f"must not be nested over {DEPTH} levels")
+        below: list[Json] = []
+        for node in level:
+            if isinstance(node, dict):
+                for key in node:
+                    if not isinstance(key, str):
+                        raise InvalidArgument(field, "must have text as the keys of its objects")
+                    _storable(field, key)
+                below.extend(node.values())
+            elif isinstance(node, (list, tuple)):
+                below.extend(node)
+            else:
+                _scalar(field, node)
+        level = below
+
+
+def _scalar(field: str, node: Json) -> None:
+    if node is None or isinstance(node, bool):
+        return
+    if isinstance(node, str):
+        _storable(field, node)
+    elif isinstance(node, int):
+        integer(field, node, -INTEGER - 1, INTEGER)
+    elif not isinstance(node, float):
+        raise InvalidArgument(field, f"must be JSON, and {type(node).__name__} is not")
+    elif not math.isfinite(node):
+        raise InvalidArgument(field, "must not hold NaN or an infinity")
+
+
+def _storable(field: str, value: str) -> str:
+    if "\0" in value:
+        raise InvalidArgument(field, "must not hold the character NUL")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument(field, "must not hold a lone surrogate") from None
+    return value

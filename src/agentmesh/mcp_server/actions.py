@@ -1,0 +1,199 @@
+"""What each tool does: a function from the call and its checked arguments to a JSON object.
+
+No protocol and no SDK is known here. What is raised on purpose are the board's own errors.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from agentmesh.documents import document
+from agentmesh.mcp_server import reply
+from agentmesh.mcp_server.arguments import Argument, Arguments, checked
+from agentmesh.mcp_server.session import Call
+from agentmesh.model import Json, Lease, NoClaim, Task
+
+Document = dict[str, Json]
+
+FIELDS: Final = (
+    Argument("description"),
+    Argument("priority", "integer"),
+    Argument("requires", "strings", "capabilities"),
+    Argument("tags", "strings"),
+    Argument("writes", "strings", "paths, e.g. src/**"),
+    Argument("reads", "strings"),
+    Argument("payload", "json"),
+    Argument("estimate_usd", "number"),
+    Argument("lease_timeout_sec", "number"),
+    Argument("max_hold_sec", "number"),
+    Argument("max_attempts", "integer"),
+    Argument("not_before", about="RFC 3339"),
+)
+TASK: Final = (
+    Argument("title", required=True),
+    Argument("id"),
+    Argument("plan"),
+    Argument("depends_on", "strings", 'ids; or "ID:failed", "ID:finished"'),
+    *FIELDS,
+)
+"""What a task is made of, also within `create_tasks` and `split_task`."""
+
+
+def create_task(call: Call, arguments: Arguments) -> Document:
+    """Put one task on the board."""
+    return document(call.board.create_task(arguments.pop("title"), **arguments))
+
+
+def create_tasks(call: Call, arguments: Arguments) -> Document:
+    """Put several tasks on the board, or none."""
+    given = arguments.pop("tasks")
+    tasks = [checked(TASK, spec, "a task", f"tasks[{i}].") for i, spec in enumerate(given)]
+    return {"tasks": [_brief(task) for task in call.board.create_tasks(tasks, **arguments)]}
+
+
+def update_task(call: Call, arguments: Arguments) -> Document:
+    """Change what is given."""
+    return document(call.board.update_task(arguments.pop("task_id"), **arguments))
+
+
+def claim_task(call: Call, arguments: Arguments) -> Document:
+    """Hand a task out, and remember its lease."""
+    agent_id = arguments.pop("agent_id")
+    claim = call.board.claim_task(agent_id, cancel=call.given_up, **arguments)
+    if not isinstance(claim, NoClaim):
+        call.session.remember(agent_id, claim)
+        if "request_id" not in arguments and not claim.resumed:
+            call.undo = partial(_give_back, call, claim.lease)
+    return document(claim)
+
+
+def heartbeat(call: Call, arguments: Arguments) -> Document:
+    """Renew a lease."""
+    return document(call.board.heartbeat(call.session.lease(arguments)))
+
+
+def complete_task(call: Call, arguments: Arguments) -> Document:
+    """End the attempt: done."""
+    lease = call.session.lease(arguments)
+    return _end(call, lease, call.board.complete_task(lease, **arguments))
+
+
+def fail_task(call: Call, arguments: Arguments) -> Document:
+    """End the attempt: it did not work."""
+    lease = call.session.lease(arguments)
+    return _end(call, lease, call.board.fail_task(lease, **arguments))
+
+
+def release_task(call: Call, arguments: Arguments) -> Document:
+    """End the attempt: somebody else shall do it."""
+    lease = call.session.lease(arguments)
+    return _end(call, lease, call.board.release_task(lease, **arguments))
+
+
+def split_task(call: Call, arguments: Arguments) -> Document:
+    """End the attempt: the task now waits for its parts."""
+    lease = call.session.lease(arguments)
+    given = arguments.pop("subtasks")
+    parts = [checked(TASK, spec, "a task", f"subtasks[{i}].") for i, spec in enumerate(given)]
+    created = call.board.split_task(lease, parts, **arguments)
+    call.session.ended(lease)
+    return {"task_id": lease.task_id, "subtasks": [_brief(task) for task in created]}
+
+
+def hold_paths(call: Call, arguments: Arguments) -> Document:
+    """Add paths to the running attempt."""
+    return document(call.board.hold_paths(call.session.lease(arguments), **arguments))
+
+
+def note(call: Call, arguments: Arguments) -> Document:
+    """Leave a remark."""
+    return document(call.board.note(call.session.lease(arguments), **arguments))
+
+
+def get_task(call: Call, arguments: Arguments) -> Document:
+    """Show one task with its attempts and notes, or a further part of one long field."""
+    task_id = arguments["task_id"]
+    task = document(call.board.get_task(task_id))
+    if (name := arguments.get("field")) is not None:
+        return reply.part(task.get(name), name, arguments.get("offset", 0))
+    return task | {
+        "attempts": [document(attempt) for attempt in call.board.attempts(task_id)],
+        "notes": [document(remark) for remark in call.board.notes(task_id)],
+    }
+
+
+def list_tasks(call: Call, arguments: Arguments) -> Document:
+    """Show one page of tasks, a shorter one when it would be too large."""
+    page = call.board.list_tasks(**arguments)
+    fitting = reply.fitting([document(task) for task in page.tasks])
+    if fitting < len(page.tasks):
+        page = call.board.list_tasks(**arguments | {"limit": fitting})
+    return document(page)
+
+
+def board_status(call: Call, _: Arguments) -> Document:
+    """Show the counts."""
+    return document(call.board.status())
+
+
+def explain(call: Call, arguments: Arguments) -> Document:
+    """Say what holds things up."""
+    return document(call.board.explain(arguments.pop("task_id", None), **arguments))
+
+
+def add_dependency(call: Call, arguments: Arguments) -> Document:
+    """Make a task wait for another."""
+    ids = arguments.pop("task_id"), arguments.pop("depends_on")
+    return document(call.board.add_dependency(*ids, **arguments))
+
+
+def remove_dependency(call: Call, arguments: Arguments) -> Document:
+    """Make a task wait no longer."""
+    ids = arguments.pop("task_id"), arguments.pop("depends_on")
+    return document(call.board.remove_dependency(*ids, **arguments))
+
+
+def cancel_task(call: Call, arguments: Arguments) -> Document:
+    """Take a task off the plan."""
+    return document(call.board.cancel_task(arguments.pop("task_id"), **arguments))
+
+
+def reclaim_zombies(call: Call, _: Arguments) -> Document:
+    """Take back what dead agents hold."""
+    reclaimed = call.board.reclaim_zombies()
+    return {"count": len(reclaimed), "reclaimed": [document(attempt) for attempt in reclaimed]}
+
+
+def read_events(call: Call, arguments: Arguments) -> Document:
+    """Read on in the history."""
+    after = arguments.pop("after", 0)
+    events = call.board.events(after, cancel=call.given_up, **arguments)
+    shown = [document(event) for event in events]
+    shown = shown[: reply.fitting(shown)]
+    return {"events": shown, "cursor": shown[-1]["seq"] if shown else after}
+
+
+def pause(call: Call, arguments: Arguments) -> Document:
+    """Stop hand-outs."""
+    return document(call.board.pause(**arguments))
+
+
+def resume(call: Call, arguments: Arguments) -> Document:
+    """Let hand-outs go on."""
+    return {"resumed": call.board.resume(**arguments)}
+
+
+def _brief(task: Task) -> Document:
+    return {"id": task.id, "title": task.title, "state": task.state}
+
+
+def _end(call: Call, lease: Lease, task: Task) -> Document:
+    call.session.ended(lease)
+    return document(task)
+
+
+def _give_back(call: Call, lease: Lease) -> None:
+    """Release a claim whose answer went nowhere, so that nobody waits for its lease to run out."""
+    call.session.ended(lease)
+    call.board.release_task(lease)

@@ -1,0 +1,164 @@
+"""The calls of tools that are under way: who works on them, how they end early, when all is done.
+
+One worker takes them in the order in which they came, so a script that pipes several lines in gets
+what it expects. A call that may wait gets a thread to itself when its turn comes: sixty waiting
+calls use up nothing that a heartbeat needs. A cancelled call is never answered, and one that is
+answered can no longer be cancelled: the two are decided under one lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Final
+
+from agentmesh.clock import Clock, SystemClock
+from agentmesh.mcp_server.log import log_exception
+from agentmesh.mcp_server.protocol import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Id,
+    Message,
+    Refused,
+    Request,
+    progress,
+    success,
+)
+from agentmesh.mcp_server.reply import result_of
+from agentmesh.mcp_server.session import Call, Session
+from agentmesh.mcp_server.tools import Tool
+
+MOST_CALLS: Final = 1000
+MOST_WAITS: Final = 128
+PROGRESS_US: Final = 1_000_000
+
+Send = Callable[[Message | None], bool]
+"""Takes the answer to a request (None: there will be none) and says whether it can arrive."""
+
+
+@dataclass(eq=False, slots=True)
+class Flight:
+    """A call under way, and where its answer goes."""
+
+    request: Request
+    tool: Tool
+    arguments: Message
+    send: Send
+    cancelled: bool = False
+    began_us: int = 0
+    told_us: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may sleep until something happens."""
+        return self.tool.waits(self.arguments)
+
+
+class Calls:
+    """All calls of one client. Started by the thread that reads, ended by any."""
+
+    def __init__(self, session: Session, server: Message, notify: Send, clock: Clock | None = None) -> None:
+        self._session = session
+        self._server = server
+        self._notify = notify
+        self._clock = clock or SystemClock()
+        self._queue: SimpleQueue[Flight] = SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._flights: dict[Id, Flight] = {}
+        self._unfinished = 0
+        self._waiting = 0
+        self._closing = False
+        self._changed = threading.Condition()
+
+    def start(self, flight: Flight) -> None:
+        """Take a call on.
+
+        Raises:
+            Refused: its id is in use, or too many are under way.
+        """
+        waits = flight.waits
+        with self._changed:
+            if flight.request.id in self._flights:
+                raise Refused(INVALID_REQUEST, "A call with this id is still under way.")
+            if len(self._flights) >= MOST_CALLS or (waits and self._waiting >= MOST_WAITS):
+                raise Refused(INTERNAL_ERROR, "Too many calls are under way; wait for answers.")
+            self._flights[flight.request.id] = flight
+            self._unfinished += 1
+            self._waiting += waits
+        self._queue.put(flight)
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, name="worker", daemon=True)
+            self._worker.start()
+
+    def cancel(self, request_id: Id) -> None:
+        """The client no longer wants this answer; without a call of this id, nothing happens."""
+        with self._changed:
+            flight = self._flights.get(request_id)
+            if flight is not None:
+                flight.cancelled = True
+        if flight is not None:
+            self._session.board.wake_waits()
+
+    def close(self, *, answer: bool, patience_sec: float) -> bool:
+        """End all waits, and let the calls under way end; whether they did so in time.
+
+        Without `answer`, those that have not begun never will, and nobody is told.
+        """
+        with self._changed:
+            self._closing = True
+            for flight in self._flights.values():
+                flight.cancelled |= not answer
+        self._session.board.wake_waits()
+        with self._changed:
+            return self._changed.wait_for(lambda: self._unfinished == 0, patience_sec)
+
+    def _work(self) -> None:
+        while True:
+            flight = self._queue.get()
+            if flight.waits:
+                self._run_apart(flight)
+            else:
+                self._run(flight)
+
+    def _run_apart(self, flight: Flight) -> None:
+        try:
+            threading.Thread(target=self._run, args=(flight,), daemon=True).start()
+        except RuntimeError:  # the system has no thread left: better slow than never
+            self._run(flight)
+
+    def _run(self, flight: Flight) -> None:
+        call = Call(self._session, lambda: self._given_up(flight))
+        flight.began_us = flight.told_us = self._clock.now_us()
+        try:
+            result = None
+            if not flight.cancelled:
+                result = result_of(lambda: flight.tool.run(call, flight.arguments))
+            self._answer(flight, call, result)
+        except Exception:  # noqa: BLE001 - the next call wants its worker
+            log_exception(f"answering {flight.tool.name}")
+        finally:
+            with self._changed:
+                self._unfinished -= 1
+                self._waiting -= flight.waits
+                self._changed.notify_all()
+
+    def _answer(self, flight: Flight, call: Call, result: Message | None) -> None:
+        with self._changed:
+            del self._flights[flight.request.id]
+            wanted = not flight.cancelled and result is not None
+        answer = success(flight.request, result or {}, self._server) if wanted else None
+        if not (flight.send(answer) and wanted) and call.undo is not None:
+            call.undo()
+
+    def _given_up(self, flight: Flight) -> bool:
+        """What a waiting call asks at each of its wake-ups; the place to tell of progress."""
+        if flight.cancelled or self._closing:
+            return True
+        token, now_us = flight.request.progress_token, self._clock.now_us()
+        if token is not None and now_us - flight.told_us >= PROGRESS_US:
+            flight.told_us = now_us
+            waited_sec = round((now_us - flight.began_us) / 1_000_000, 1)
+            self._notify(progress(token, waited_sec, flight.arguments["wait_sec"]))
+        return False

@@ -1,0 +1,183 @@
+"""The session of one client: who it is, which leases it holds, and the thread that renews them.
+
+An LLM agent cannot heartbeat while it waits ten minutes for its own tools, so the session does it:
+until the client goes, until `keepalive_sec` after the last call that named the task, and never
+longer than the task's `max_hold_sec` (the board sees to that). A token stays remembered after its
+lease is lost or its task has ended: the board then gives the true reason, or the first answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmesh.clock import Clock, SystemClock
+from agentmesh.errors import AgentMeshError, HoldExhausted, InvalidArgument, LeaseLost, LeaseUnknown
+from agentmesh.mcp_server.arguments import Arguments
+from agentmesh.mcp_server.log import log, log_exception
+from agentmesh.model import OPERATOR, Lease
+
+if TYPE_CHECKING:
+    from agentmesh.board.claim import Claim
+    from agentmesh.board.facade import Board
+
+KEEPALIVE_SEC: Final = 900.0
+REMEMBERED: Final = 1000
+"""Tokens a session keeps; beyond them the oldest whose lease is over goes first."""
+
+BREATH_US: Final = 10_000
+"""The keepalive looks no more often than this, and takes what is due this soon along."""
+
+ENDED_BY_HOLDER: Final = frozenset({"completed", "failed", "released", "split"})
+
+
+@dataclass(slots=True)
+class Held:
+    """A lease that this session claimed. `over` when there is nothing left to renew."""
+
+    lease: Lease
+    period_us: int
+    named_us: int
+    renewed_us: int
+    over: bool = False
+
+    def due_in_us(self, now_us: int) -> int:
+        """Until the next renewal; a clock that was set back makes it due at once."""
+        since_us = now_us - self.renewed_us
+        return self.period_us - since_us if since_us >= 0 else 0
+
+
+class Session:
+    """What the server knows of one client. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        board: Board,
+        *,
+        agent: str | None = None,
+        keepalive_sec: float = KEEPALIVE_SEC,
+        clock: Clock | None = None,
+    ) -> None:
+        self.board = board
+        self.agent = agent
+        self._keepalive_us = int(keepalive_sec * 1_000_000)
+        self._clock = clock or SystemClock()
+        self._held: dict[tuple[str, str], Held] = {}
+        self._lock = threading.Lock()
+        self._changed = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def remember(self, agent_id: str, claim: Claim) -> None:
+        """Keep a claim's token, and renew its lease from now on."""
+        now_us = self._clock.now_us()
+        held = Held(claim.lease, claim.task.lease_timeout_us // 3, now_us, now_us)
+        with self._lock:
+            self._held[agent_id, claim.task.id] = held
+            self._forget_oldest()
+            if self._thread is None and self._keepalive_us > 0:
+                self._thread = threading.Thread(target=self._keep, name="keepalive", daemon=True)
+                self._thread.start()
+        self._changed.set()
+
+    def lease(self, arguments: Arguments) -> Lease:
+        """Take task, agent and token out of the arguments; the token may be a remembered one.
+
+        Raises:
+            LeaseUnknown: no token was given, and none is remembered.
+            InvalidArgument: what was given has not the form of a token.
+        """
+        task_id, agent_id = arguments.pop("task_id"), arguments.pop("agent_id", OPERATOR)
+        if (token := arguments.pop("lease", None)) is not None:
+            if (given := Lease.from_token(task_id, token)) is None:
+                raise InvalidArgument("lease", "this is no lease token; give what claim_task gave")
+            return given
+        with self._lock:
+            held = self._held.get((agent_id, task_id))
+        if held is None:
+            raise LeaseUnknown(task_id)
+        return held.lease
+
+    def named(self, task_id: str) -> None:
+        """A call named this task: its lease is cared for another while."""
+        now_us = self._clock.now_us()
+        with self._lock:
+            for (_, held_id), held in self._held.items():
+                if held_id == task_id:
+                    held.named_us = now_us
+                    self._changed.set()
+
+    def ended(self, lease: Lease) -> None:
+        """The attempt is over: renew it no more."""
+        with self._lock:
+            for held in self._held.values():
+                if held.lease == lease:
+                    held.over = True
+
+    def renew(self) -> int | None:
+        """Renew the leases that are due; the microseconds until the next one is, None without any."""
+        now_us = self._clock.now_us()
+        cared = self._cared_for(now_us)
+        for held in cared:
+            if held.due_in_us(now_us) <= BREATH_US:
+                self._renew_one(held, now_us)
+        waits = [held.due_in_us(now_us) for held in cared if not held.over]
+        return max(min(waits), BREATH_US) if waits else None
+
+    def close(self) -> None:
+        """End the keepalive. No lease is released: it runs out, unless its holder comes back."""
+        self._closed = True
+        self._changed.set()
+
+    def _cared_for(self, now_us: int) -> list[Held]:
+        oldest_us = now_us - self._keepalive_us
+        with self._lock:
+            return [h for h in self._held.values() if not h.over and h.named_us > oldest_us]
+
+    def _renew_one(self, held: Held, now_us: int) -> None:
+        held.renewed_us = now_us
+        try:
+            held.lease = self.board.heartbeat(held.lease)
+        except LeaseLost as lost:
+            held.over = True
+            if lost.outcome not in ENDED_BY_HOLDER:
+                log(f"keepalive: {lost.message}")
+        except HoldExhausted as exhausted:
+            held.over = True
+            log(f"keepalive: {exhausted.message}")
+        except AgentMeshError as error:
+            log(f"keepalive: {error.message} It will be tried again.")
+        except Exception:  # noqa: BLE001 - the other leases still want to be renewed
+            log_exception("keepalive")
+
+    def _forget_oldest(self) -> None:
+        while len(self._held) > REMEMBERED:
+            over = (key for key, held in self._held.items() if held.over)
+            del self._held[next(over, next(iter(self._held)))]
+
+    def _keep(self) -> None:
+        pause_us: int | None = None
+        while not self._closed:
+            self._changed.wait(None if pause_us is None else pause_us / 1_000_000)
+            self._changed.clear()
+            pause_us = None if self._closed else self.renew()
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call of a tool: its session, and the ways in which it may end early.
+
+    `undo` is set by a tool whose effect is worthless when its answer never arrives; the front runs
+    it when the call was cancelled after the work was done, or the client had gone.
+    """
+
+    session: Session
+    given_up: Callable[[], bool] = lambda: False
+    undo: Callable[[], object] | None = None
+
+    @property
+    def board(self) -> Board:
+        """The session's board."""
+        return self.session.board

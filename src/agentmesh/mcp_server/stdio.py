@@ -1,0 +1,223 @@
+"""The server on stdio: small, synchronous, without the SDK and without asyncio.
+
+FIGURES
+
+One thread reads lines and answers at once what needs no board; `calls` does the rest. The main
+thread only watches for the end: the client closing its pipe, a signal, or the parent's death.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Final, Literal
+
+from agentmesh import limits
+from agentmesh.board.facade import Board
+from agentmesh.mcp_server import about, protocol
+from agentmesh.mcp_server.calls import Calls, Flight, Send
+from agentmesh.mcp_server.log import flush, log, log_exception
+from agentmesh.mcp_server.protocol import Conversation, Message, Notification, Refused, Request
+from agentmesh.mcp_server.session import KEEPALIVE_SEC, Session
+from agentmesh.mcp_server.tools import TABLE, Tool
+from agentmesh.mcp_server.wire import LONGEST_LINE, Wire
+from agentmesh.model import Json
+
+LOOK_MS: Final = 500
+"""How often the main thread looks whether the parent is still there."""
+
+PATIENCE_SEC: Final = 1.5
+"""How long calls under way may take to end; clients kill after two seconds."""
+
+GONE: Final = 0
+"""The client closed its pipe. Above zero it is the number of a signal."""
+
+INTERRUPTED: Final = 130
+
+
+class Batch:
+    """The answers to an array of messages, which go out as one array when all are there."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._lock = threading.Lock()
+        self._answers: list[Message] = []
+        self._open = 1
+
+    def expect(self) -> None:
+        """One more answer will come."""
+        with self._lock:
+            self._open += 1
+
+    def put(self, answer: Message | None) -> bool:
+        """One answer, or word that there is none; the last one sends them all."""
+        with self._lock:
+            self._open -= 1
+            if answer is not None:
+                self._answers.append(answer)
+            complete = self._open == 0
+        if complete and self._answers:
+            return self._wire.send(self._answers)
+        return True
+
+
+class Front:
+    """What stands between the wire and the tools."""
+
+    def __init__(self, wire: Wire, session: Session, conversation: Conversation, tools: Mapping[str, Tool]) -> None:
+        self._wire = wire
+        self._conversation = conversation
+        self._tools = tools
+        self.calls = Calls(session, conversation.server, self._send)
+
+    def read(self) -> None:
+        """Take lines until there are no more."""
+        for line in self._wire.lines():
+            try:
+                self._take(line)
+            except Refused as refused:
+                self._wire.send(protocol.failure(refused))
+            except Exception:  # noqa: BLE001 - one bad line must not end the server
+                log_exception("reading a line")
+                error = Refused(protocol.INTERNAL_ERROR, "AgentMesh failed to read this line.")
+                self._wire.send(protocol.failure(error))
+            if self._wire.broken:
+                return
+
+    def _take(self, line: bytes | None) -> None:
+        if line is None:
+            problem = f"A line has at most {LONGEST_LINE} bytes; this one was skipped."
+            raise Refused(protocol.INVALID_REQUEST, problem)
+        if line.isspace() or not line:
+            return
+        message = protocol.decoded(line)
+        if isinstance(message, list):
+            self._take_batch(message)
+        else:
+            self._take_one(message, self._send)
+
+    def _take_batch(self, messages: list[Json]) -> None:
+        if not (self._conversation.takes_batches and messages):
+            raise Refused(protocol.INVALID_REQUEST, "Send one message a line, not an array.")
+        batch = Batch(self._wire)
+        for message in messages:
+            batch.expect()
+            self._take_one(message, batch.put)
+        batch.put(None)
+
+    def _take_one(self, message: Json, send: Send) -> None:
+        try:
+            match protocol.read(message):
+                case Request() as request:
+                    self._take_request(request, send)
+                case Notification() as notification:
+                    self._take_notification(notification)
+                    send(None)
+                case None:
+                    send(None)
+        except Refused as refused:
+            send(protocol.failure(refused))
+
+    def _take_request(self, request: Request, send: Send) -> None:
+        try:
+            answer = self._conversation.answer(request)
+            if isinstance(answer, protocol.ToolCall):
+                self.calls.start(Flight(request, self._tools[answer.name], answer.arguments, send))
+            else:
+                send(protocol.success(request, answer, self._conversation.server))
+        except Refused as refused:
+            send(protocol.failure(refused, request.id))
+
+    def _take_notification(self, notification: Notification) -> None:
+        """A call may be cancelled; all else that clients tell us changes nothing."""
+        if notification.method == "notifications/cancelled":
+            request_id = notification.params.get("requestId")
+            if protocol.is_id(request_id):
+                self.calls.cancel(request_id)
+
+    def _send(self, answer: Message | None) -> bool:
+        return answer is None or self._wire.send(answer)
+
+
+class End:
+    """What ends the server. Made and awaited in the main thread, which takes the signals."""
+
+    def __init__(self) -> None:
+        self._parent = os.getppid()
+        self._heard, self._said = os.pipe()
+        os.set_blocking(self._said, False)
+        signal.set_wakeup_fd(self._said, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _heard_by_wakeup_fd)
+
+    def say(self) -> None:
+        """The client has gone."""
+        os.write(self._said, bytes([GONE]))
+
+    def wait(self) -> int:
+        """Sleep until something ends the server: GONE, or a signal's number."""
+        poll = select.poll()
+        poll.register(self._heard, select.POLLIN)
+        while not poll.poll(LOOK_MS):
+            if os.getppid() != self._parent:
+                log("the parent process has gone")
+                return GONE
+        return os.read(self._heard, 1)[0]
+
+
+def _heard_by_wakeup_fd(_: int, __: FrameType | None) -> None:
+    """Python writes the signal's number into the pipe; nothing is left to do."""
+
+
+def serve_stdio(
+    board_path: str | os.PathLike[str],
+    *,
+    agent: str | None = None,
+    keepalive_sec: float = KEEPALIVE_SEC,
+    durability: Literal["full", "normal"] = "full",
+) -> int:
+    """Serve one MCP client on stdin and stdout until it goes or the process is told to end.
+
+    Args:
+        board_path: The board; it is created if it is not there.
+        agent: Whom the session speaks for; no call may name another agent then.
+        keepalive_sec: How long after the last call that named a task its lease is renewed.
+        durability: As `Board.open` takes it.
+
+    Returns:
+        The exit code of the process.
+
+    Raises:
+        AgentMeshError: the board cannot be opened, or nobody can be called so.
+    """
+    wire = Wire.take()
+    if agent is not None:
+        limits.name("agent", agent)
+    with Board.open(board_path, durability=durability) as board:
+        return serve(wire, Session(board, agent=agent, keepalive_sec=keepalive_sec), TABLE)
+
+
+def serve(wire: Wire, session: Session, table: Sequence[Tool]) -> int:
+    """Serve one client with these tools; the exit code of the process."""
+    end = End()
+    listings = [tool.listing(session.agent) for tool in table]
+    conversation = Conversation(about.SERVER, about.INSTRUCTIONS, listings)
+    front = Front(wire, session, conversation, {tool.name: tool for tool in table})
+
+    def read() -> None:
+        front.read()
+        end.say()
+
+    threading.Thread(target=read, name="reader", daemon=True).start()
+    reason = end.wait()
+    session.close()
+    code = INTERRUPTED if reason == signal.SIGINT else 0
+    if not front.calls.close(answer=reason == GONE, patience_sec=PATIENCE_SEC):
+        log("calls under way did not end in time; their transactions are rolled back")
+        flush()
+        os._exit(code)
+    return code

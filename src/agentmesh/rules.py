@@ -1,0 +1,84 @@
+"""Pure decisions: what an edge makes of its parent's end, how long a retry waits, where a graph has a cycle."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from agentmesh.model import Condition, Outcome, State
+
+N = TypeVar("N", bound=Hashable)
+
+MET: Final[Mapping[str, frozenset[str]]] = {
+    "completed": frozenset({"completed"}),
+    "failed": frozenset({"failed"}),
+    "finished": frozenset({"completed", "failed", "cancelled"}),
+}
+"""For each condition, the ends of the parent that meet it; every other end makes it impossible."""
+
+RETRY_BASE_US: Final = 2_000_000
+RETRY_LIMIT_US: Final = 600_000_000
+JITTER_BITS: Final = 16
+
+REFUND_CEILING: Final[Mapping[str, int]] = {"released": 20, "split": 20, "infra": 10, "quota": 10}
+"""How often in a task's life each of these ends gives its charge back."""
+
+AVERSION_US: Final = 60_000_000
+"""How long a task is not offered to the agent that released it."""
+
+
+def is_met(condition: Condition, parent: State) -> bool:
+    """Whether a parent in that state lets the child go on."""
+    return parent in MET[condition]
+
+
+def conditions_met_by(end: State) -> tuple[Condition, ...]:
+    """The conditions that a parent's end meets."""
+    return tuple(condition for condition, ends in MET.items() if end in ends)  # type: ignore[misc]  # the keys are the conditions
+
+
+def retry_delay_us(charged: int, jitter: int) -> int:
+    """The wait before the next hand-out: doubles with each charged attempt, up to ten minutes, half of it jitter.
+
+    Args:
+        charged: charged attempts so far, at least 1.
+        jitter: an integer of `JITTER_BITS` random bits.
+    """
+    ceiling = min(RETRY_BASE_US << min(max(charged, 1) - 1, 30), RETRY_LIMIT_US)
+    return ceiling // 2 + (ceiling // 2 * jitter >> JITTER_BITS)
+
+
+def refund_key(outcome: Outcome, kind: str | None) -> str | None:
+    """The row of `REFUND_CEILING` that an ended attempt falls under; None when its charge stays."""
+    if outcome in ("released", "split"):
+        return outcome
+    return kind if outcome == "failed" and kind in ("infra", "quota") else None
+
+
+def find_cycle(parents: Mapping[N, Sequence[N]]) -> list[N] | None:
+    """A cycle in a graph given as node -> the nodes it waits for, first node repeated at the end; None without one."""
+    waiting = {node: sum(parent in parents for parent in above) for node, above in parents.items()}
+    below: dict[N, list[N]] = {}
+    for node, above in parents.items():
+        for parent in above:
+            below.setdefault(parent, []).append(node)
+    free = deque(node for node, count in waiting.items() if count == 0)
+    while free:
+        for child in below.get(free.popleft(), ()):
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                free.append(child)
+    stuck = {node for node, count in waiting.items() if count > 0}
+    return _walk_round(parents, stuck) if stuck else None
+
+
+def _walk_round(parents: Mapping[N, Sequence[N]], stuck: set[N]) -> list[N]:
+    """Follow stuck nodes upwards until one comes again: every stuck node has a stuck parent."""
+    node, seen = next(iter(stuck)), dict[N, int]()
+    trail: list[N] = []
+    while node not in seen:
+        seen[node] = len(trail)
+        trail.append(node)
+        node = next(parent for parent in parents[node] if parent in stuck)
+    return [*trail[seen[node] :], node]

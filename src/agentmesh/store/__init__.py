@@ -1,0 +1,1 @@
+"""Where boards are kept: one narrow seam (`base`), an engine per technology, the SQL they share."""

@@ -1,0 +1,124 @@
+"""The seam between the board and its engines: a transaction of three verbs, a store that runs work in one, a waiter.
+
+An engine is small because all it does is run named statements. The same narrowness is what the test bench holds on
+to: it hands in a clock, a source of chance and a `Probe`, and sees every step a board takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from agentmesh.clock import Chance, Clock, SystemClock, system_chance
+from agentmesh.model import Micros
+
+T = TypeVar("T")
+Value = int | str | bytes | None
+Row = Mapping[str, Any]
+"""A row by column name; the tables say what is in each column."""
+Durability = Literal["full", "normal"]
+
+POINTS = ("transaction", "gate", "begin", "commit", "committed", "checkpoint", "poke")
+"""The named points at which a store calls its probe, in the order in which a write passes them.
+
+`transaction` comes before anything is taken (a scheduler may hold the caller there); `gate` with the gate held; `begin`
+with the write lock held; `commit` before and `committed` after the commit; `checkpoint` and `poke` before those. Each
+statement that runs inside is a point of its own, named `do:STATEMENT`.
+"""
+
+
+class Probe(Protocol):
+    """What a test hangs on a store: called at every point, free to block, raise or end the process there."""
+
+    def reached(self, point: str) -> None:
+        """The store is at `point`."""
+        ...
+
+
+class Transaction(Protocol):
+    """An open transaction. Its clock is read once, after the write lock is held."""
+
+    @property
+    def now(self) -> Micros:
+        """The one instant at which everything in this transaction happens."""
+        ...
+
+    def execute(self, statement: str, /, **values: Value) -> int:
+        """Run a named statement; the number of rows it changed."""
+        ...
+
+    def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
+        """Run a named statement; its first row."""
+        ...
+
+    def fetch_all(self, statement: str, /, **values: Value) -> list[Row]:
+        """Run a named statement; all its rows, read to the end."""
+        ...
+
+
+class Waiter(Protocol):
+    """A place in the queue of those who wait for ready tasks."""
+
+    def wait(self, timeout_us: int) -> bool:
+        """Sleep until poked or until the time is over; whether it was a poke."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether anything at all was committed on the board since the last call."""
+        ...
+
+    def pass_on(self) -> None:
+        """Hand the last poke to a waiter that has not had it yet."""
+        ...
+
+    def close(self) -> None:
+        """Leave the queue."""
+        ...
+
+
+class Store(Protocol):
+    """A board's engine. `work` may be run more than once: it must not touch anything but its transaction."""
+
+    name: str
+    clock: Clock
+    chance: Chance
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a write transaction; its effects are durable when this returns."""
+        ...
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one snapshot."""
+        ...
+
+    def waiter(self) -> Waiter:
+        """Enter the queue of waiters."""
+        ...
+
+    def poke(self, count: int) -> None:
+        """Wake up to `count` waiters, chosen at random; call it after the commit that made something ready."""
+        ...
+
+    def wake_own(self) -> None:
+        """Wake every waiter of this store object, in whatever thread it sleeps."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything. Closing twice is allowed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What a store is opened with; the defaults are those of production."""
+
+    create: bool = True
+    durability: Durability = "full"
+    busy_timeout_us: int = 5_000_000
+    gated: bool = True
+    clock: Clock = field(default_factory=SystemClock)
+    chance: Chance = field(default_factory=system_chance)
+    probe: Probe | None = None
+    mounts: Path = Path("/proc/mounts")

@@ -1,0 +1,69 @@
+"""Which file systems can hold a board: WAL needs memory that all openers share, so one host and a local disk.
+
+On the refused ones SQLite's locks or its shared memory do not work between openers; what is seen there ranges from
+clean errors to a damaged file within a minute. The table follows SQLite's own description of WAL's limits and public
+reports on shared folders of virtual machines and containers.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from agentmesh.errors import UnsupportedFileSystem
+
+UNSUPPORTED = {
+    "nfs": "a network file system",
+    "nfs4": "a network file system",
+    "cifs": "a network share",
+    "smb3": "a network share",
+    "smbfs": "a network share",
+    "afs": "a network file system",
+    "ceph": "a cluster file system",
+    "glusterfs": "a cluster file system",
+    "lustre": "a cluster file system",
+    "9p": "a host folder mounted into a virtual machine or container",
+    "virtiofs": "a host folder mounted into a virtual machine or container",
+    "drvfs": "a Windows drive seen from WSL",
+    "vboxsf": "a shared folder of a virtual machine",
+    "vmhgfs": "a shared folder of a virtual machine",
+    "prl_fs": "a shared folder of a virtual machine",
+    "osxfs": "a host folder mounted into a container",
+    "grpcfuse": "a host folder mounted into a container",
+    "sshfs": "a remote folder",
+    "rclone": "a remote folder",
+    "s3fs": "an object store",
+    "gcsfuse": "an object store",
+    "davfs": "a network share",
+}
+
+OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def refuse_unsupported(path: Path, mounts: Path) -> None:
+    """Refuse a path whose mount cannot carry WAL.
+
+    Raises:
+        UnsupportedFileSystem: the mount's type is in the table.
+    """
+    kind = mount_type(path, mounts)
+    why = UNSUPPORTED.get(kind.removeprefix("fuse."))
+    if why is None and kind == "fuse.vmhgfs-fuse":
+        why = UNSUPPORTED["vmhgfs"]
+    if why is not None:
+        message = f"{path} is on {kind}, {why}: several processes cannot share a board there."
+        raise UnsupportedFileSystem(message)
+
+
+def mount_type(path: Path, mounts: Path) -> str:
+    """The file system type of the deepest mount above `path`; empty where the system has no mount table."""
+    try:
+        table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+    best, kind = -1, ""
+    for line in table.splitlines():
+        _device, point, type_, *_ = [OCTAL.sub(lambda m: chr(int(m.group(1), 8)), part) for part in line.split(" ")]
+        if path.is_relative_to(point) and len(point) >= best:
+            best, kind = len(point), type_
+    return kind

@@ -1,0 +1,136 @@
+"""The queue of writers: one OS lock per board that makes the writers of a machine take turns.
+
+SQLite's own write lock is right but not fair: it is polled, so whoever comes back first wins. The gate puts a kernel
+queue in front of it. It is fairness only: a writer that does not get through in time goes on to SQLite's lock, which
+alone decides and alone may say `busy`.
+
+A blocking `flock` knows no deadline and a timer signal belongs to the application, so a thread stands in the kernel's
+queue on the caller's behalf; it starts only when a first writer finds the gate taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; SQLite's own lock serves alone there
+    fcntl = None  # type: ignore[assignment]  # the module is optional on that platform
+
+
+class Gate:
+    """The queue of one board, for the writers of one store object; they share it under the store's own lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._usher: _Usher | None = None
+
+    @contextlib.contextmanager
+    def turn(self, timeout_sec: float) -> Iterator[bool]:
+        """Wait for a turn, at most `timeout_sec`; whether it was granted (the body runs in any case)."""
+        entered = self._enter(timeout_sec)
+        try:
+            yield entered
+        finally:
+            if entered and fcntl:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def checkpointer(self) -> Iterator[bool]:
+        """Be the one process that checkpoints, unless another is."""
+        if not fcntl:  # pragma: no cover - see above
+            yield True
+            return
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            fcntl.lockf(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Leave the queue; the file stays, other processes queue at it."""
+        if self._usher is not None and not self._usher.dismiss():
+            return  # still in the kernel's queue: closing the descriptor under it could lock somebody else's file
+        os.close(self._fd)
+
+    def _enter(self, timeout_sec: float) -> bool:
+        if not fcntl:  # pragma: no cover - see above
+            return True
+        if self._usher is None or not self._usher.queueing:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass
+            else:
+                return True
+        if self._usher is None:
+            self._usher = _Usher(self._fd)
+        return self._usher.queue(timeout_sec)
+
+
+class _Usher:
+    """A thread that waits in the kernel's queue, so that the caller can give up and can be interrupted."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._mutex = threading.Lock()
+        self._asked = threading.Semaphore(0)
+        self._granted = threading.Semaphore(0)
+        self._wanted = False
+        self._closing = False
+        self.queueing = False
+        self._thread = threading.Thread(target=self._serve, name="agentmesh-gate", daemon=True)
+        self._thread.start()
+
+    def queue(self, timeout_sec: float) -> bool:
+        """Wait for the lock; False when the time is over."""
+        with self._mutex:
+            self._wanted = True
+            if not self.queueing:
+                self.queueing = True
+                self._asked.release()
+        granted = False
+        try:
+            granted = self._granted.acquire(timeout=timeout_sec)
+        finally:
+            if not granted:
+                granted = self._give_up()
+        return granted
+
+    def dismiss(self) -> bool:
+        """End the thread; False when it cannot end because it still waits for the lock."""
+        with self._mutex:
+            self._closing = True
+            stuck = self.queueing
+        self._asked.release()
+        if not stuck:
+            self._thread.join()
+        return not stuck
+
+    def _give_up(self) -> bool:
+        """Withdraw, unless the lock came in the meantime and the caller goes on with it."""
+        with self._mutex:
+            self._wanted = False
+            return self._granted.acquire(blocking=False)
+
+    def _serve(self) -> None:
+        while True:
+            self._asked.acquire()
+            if self._closing and not self.queueing:
+                return
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            with self._mutex:
+                self.queueing = False
+                if self._wanted:
+                    self._wanted = False
+                    self._granted.release()
+                else:
+                    fcntl.flock(self._fd, fcntl.LOCK_UN)

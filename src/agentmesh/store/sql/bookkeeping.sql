@@ -1,0 +1,75 @@
+-- name: count_states
+-- Add to a plan's counts.
+INSERT INTO tally (plan_pk, blocked, scheduled, pending, in_progress, completed, failed, cancelled)
+VALUES (:plan_pk, :blocked, :scheduled, :pending, :in_progress, :completed, :failed, :cancelled)
+ON CONFLICT (plan_pk) DO UPDATE SET
+       blocked = tally.blocked + excluded.blocked, scheduled = tally.scheduled + excluded.scheduled,
+       pending = tally.pending + excluded.pending, in_progress = tally.in_progress + excluded.in_progress,
+       completed = tally.completed + excluded.completed, failed = tally.failed + excluded.failed,
+       cancelled = tally.cancelled + excluded.cancelled
+
+-- name: add_event
+-- One row of history.
+INSERT INTO event (at_us, kind, plan_pk, task_id, fence, agent_id, data)
+VALUES (:now_us, :kind, :plan_pk, :task_id, :fence, :agent_id, :data)
+
+-- name: events_after
+-- A page of history.
+SELECT event.seq, event.at_us, event.kind, plan.name AS plan, event.task_id, event.fence, event.agent_id, event.data
+  FROM event LEFT JOIN plan ON plan.pk = event.plan_pk
+ WHERE event.seq > :after ORDER BY event.seq LIMIT :most
+
+-- name: event_bounds
+-- The oldest and the newest event kept.
+SELECT (SELECT seq FROM event ORDER BY seq LIMIT 1) AS first, (SELECT seq FROM event ORDER BY seq DESC LIMIT 1) AS last
+
+-- name: request_of
+-- A call that an agent made before.
+SELECT digest, reply, created_us FROM request WHERE agent_id = :agent_id AND request_id = :request_id
+
+-- name: put_request
+-- Remember a call and where its reply is to be found.
+INSERT INTO request (agent_id, request_id, digest, reply, created_us)
+VALUES (:agent_id, :request_id, :digest, :reply, :now_us)
+ON CONFLICT (agent_id, request_id) DO UPDATE SET
+       digest = excluded.digest, reply = excluded.reply, created_us = excluded.created_us
+
+-- name: sweep_requests
+-- Forget calls that are too old to be repeated, a few at a time.
+DELETE FROM request WHERE (agent_id, request_id) IN
+       (SELECT agent_id, request_id FROM request WHERE created_us < :before_us
+         ORDER BY created_us, agent_id, request_id LIMIT 10)
+
+-- name: tallies
+-- The counts of every plan.
+SELECT plan.name AS plan, plan.workspace, tally.* FROM tally JOIN plan ON plan.pk = tally.plan_pk ORDER BY tally.plan_pk
+
+-- name: tally_of
+-- The counts of one plan.
+SELECT tally.* FROM tally WHERE plan_pk = :plan_pk
+
+-- name: tally_totals
+-- The counts of the board.
+SELECT SUM(blocked) AS blocked, SUM(scheduled) AS scheduled, SUM(pending) AS pending, SUM(in_progress) AS in_progress,
+       SUM(completed) AS completed, SUM(failed) AS failed, SUM(cancelled) AS cancelled FROM tally
+
+-- name: plans_with_ready
+-- Plans that have ready tasks.
+SELECT tally.plan_pk, plan.name FROM tally JOIN plan ON plan.pk = tally.plan_pk WHERE tally.pending > 0 ORDER BY tally.plan_pk
+
+-- name: pauses
+-- Everything that is paused.
+SELECT scope, name, reason, agent_id, since_us FROM pause ORDER BY scope, name
+
+-- name: add_pause
+-- Stop hand-outs; a second pause of the same changes nothing.
+INSERT INTO pause (scope, name, reason, agent_id, since_us) VALUES (:scope, :name, :reason, :agent_id, :now_us)
+ON CONFLICT (scope, name) DO NOTHING
+
+-- name: drop_pause
+-- Let hand-outs go on.
+DELETE FROM pause WHERE scope = :scope AND name = :name
+
+-- name: count_due
+-- How many leases are due and not yet reclaimed.
+SELECT COUNT(*) AS due FROM attempt WHERE outcome IS NULL AND lease_expires_us <= :now_us

@@ -1,0 +1,143 @@
+-- name: check_p1_two_owners
+-- Tasks with more than one open attempt.
+SELECT task.id FROM task JOIN attempt ON attempt.task_pk = task.pk AND attempt.outcome IS NULL
+ GROUP BY task.id HAVING COUNT(*) > 1 ORDER BY task.id
+
+-- name: check_p1_owner
+-- Tasks that are in progress without an open attempt of their fence, or the other way round.
+SELECT task.id FROM task
+  LEFT JOIN attempt ON attempt.task_pk = task.pk AND attempt.fence = task.fence AND attempt.outcome IS NULL
+ WHERE (task.state = 'in_progress' AND attempt.fence IS NULL) OR (task.state <> 'in_progress' AND attempt.fence IS NOT NULL)
+ ORDER BY task.id
+
+-- name: check_p1_fences
+-- Tasks whose attempts are not numbered from one to the fence.
+SELECT task.id FROM task LEFT JOIN attempt ON attempt.task_pk = task.pk
+ GROUP BY task.id, task.fence
+HAVING COUNT(attempt.fence) <> task.fence OR COALESCE(MAX(attempt.fence), 0) <> task.fence ORDER BY task.id
+
+-- name: check_p2_final
+-- Final tasks that somebody holds.
+SELECT DISTINCT task.id FROM task JOIN attempt ON attempt.task_pk = task.pk AND attempt.outcome IS NULL
+ WHERE task.state IN ('completed', 'failed', 'cancelled') ORDER BY task.id
+
+-- name: check_p2_twice
+-- Tasks that two attempts completed since they were last opened, or that are completed without one that did.
+SELECT task.id FROM task
+  LEFT JOIN attempt ON attempt.task_pk = task.pk AND attempt.outcome = 'completed' AND attempt.fence > task.opened_fence
+ GROUP BY task.id, task.state
+HAVING COUNT(attempt.fence) > 1 OR (task.state = 'completed' AND COUNT(attempt.fence) = 0) ORDER BY task.id
+
+-- name: check_p3_charged
+-- Tasks whose count of charged attempts differs from the attempts.
+SELECT task.id FROM task
+  LEFT JOIN attempt ON attempt.task_pk = task.pk AND attempt.charged = 1 AND attempt.fence > task.opened_fence
+ GROUP BY task.id, task.charged HAVING COUNT(attempt.fence) <> task.charged ORDER BY task.id
+
+-- name: check_p3_ceiling
+-- Tasks with more charged attempts than allowed, or claimable with none left.
+SELECT task.id FROM task
+ WHERE (task.state IN ('pending', 'scheduled') AND task.charged >= task.max_attempts)
+    OR (task.state = 'in_progress' AND task.charged > task.max_attempts) ORDER BY task.id
+
+-- name: check_p3_reason
+-- Failed tasks without a reason.
+SELECT task.id FROM task WHERE task.state = 'failed' AND task.reason IS NULL ORDER BY task.id
+
+-- name: check_p4_unmet
+-- Open tasks whose countdown differs from their edges.
+SELECT child.id FROM task AS child
+  LEFT JOIN edge ON edge.child_pk = child.pk
+  LEFT JOIN task AS parent ON parent.pk = edge.parent_pk
+ WHERE child.state NOT IN ('completed', 'failed', 'cancelled')
+ GROUP BY child.id, child.unmet, child.parents
+HAVING COUNT(parent.pk) <> child.parents OR child.unmet <>
+       COALESCE(SUM(CASE WHEN parent.pk IS NULL THEN 0
+                         WHEN parent.state = edge.condition THEN 0
+                         WHEN edge.condition = 'finished' AND parent.state IN ('completed', 'failed', 'cancelled') THEN 0
+                         ELSE 1 END), 0)
+ ORDER BY child.id
+
+-- name: check_p4_gate
+-- Tasks that are ready although an edge holds them.
+SELECT task.id FROM task WHERE task.state IN ('pending', 'scheduled') AND task.unmet > 0 ORDER BY task.id
+
+-- name: check_p4_stuck
+-- Blocked tasks that no edge holds.
+SELECT task.id FROM task WHERE task.state = 'blocked' AND task.unmet <= 0 ORDER BY task.id
+
+-- name: check_p4_impossible
+-- Open tasks with an edge that can never be met.
+SELECT DISTINCT child.id FROM edge
+  JOIN task AS child ON child.pk = edge.child_pk
+  JOIN task AS parent ON parent.pk = edge.parent_pk
+ WHERE child.state NOT IN ('completed', 'failed', 'cancelled')
+   AND ((edge.condition = 'completed' AND parent.state IN ('failed', 'cancelled'))
+     OR (edge.condition = 'failed' AND parent.state IN ('completed', 'cancelled')))
+ ORDER BY child.id
+
+-- name: check_p6_tallies
+-- Plans whose counts differ from their tasks.
+SELECT plan.name AS id FROM plan
+  LEFT JOIN tally ON tally.plan_pk = plan.pk
+  LEFT JOIN task ON task.plan_pk = plan.pk
+ GROUP BY plan.name, tally.blocked, tally.scheduled, tally.pending, tally.in_progress, tally.completed, tally.failed, tally.cancelled
+HAVING COALESCE(tally.blocked, 0) <> SUM(CASE WHEN task.state = 'blocked' THEN 1 ELSE 0 END)
+    OR COALESCE(tally.scheduled, 0) <> SUM(CASE WHEN task.state = 'scheduled' THEN 1 ELSE 0 END)
+    OR COALESCE(tally.pending, 0) <> SUM(CASE WHEN task.state = 'pending' THEN 1 ELSE 0 END)
+    OR COALESCE(tally.in_progress, 0) <> SUM(CASE WHEN task.state = 'in_progress' THEN 1 ELSE 0 END)
+    OR COALESCE(tally.completed, 0) <> SUM(CASE WHEN task.state = 'completed' THEN 1 ELSE 0 END)
+    OR COALESCE(tally.failed, 0) <> SUM(CASE WHEN task.state = 'failed' THEN 1 ELSE 0 END)
+    OR COALESCE(tally.cancelled, 0) <> SUM(CASE WHEN task.state = 'cancelled' THEN 1 ELSE 0 END)
+ ORDER BY plan.name
+
+-- name: check_p6_urgency
+-- Open tasks whose urgency is not the highest among their priority and the urgencies of the open tasks that wait for them.
+SELECT parent.id FROM task AS parent
+  LEFT JOIN edge ON edge.parent_pk = parent.pk
+  LEFT JOIN task AS child ON child.pk = edge.child_pk AND child.state NOT IN ('completed', 'failed', 'cancelled')
+ WHERE parent.state NOT IN ('completed', 'failed', 'cancelled')
+ GROUP BY parent.id, parent.priority, parent.urgency
+HAVING parent.urgency <> CASE WHEN COALESCE(MAX(child.urgency), parent.priority) > parent.priority
+                              THEN MAX(child.urgency) ELSE parent.priority END
+ ORDER BY parent.id
+
+-- name: check_p6_pools
+-- Ready tasks that come before the head of their pool.
+SELECT task.id FROM task JOIN pool ON pool.pk = task.pool_pk
+ WHERE task.state = 'pending'
+   AND (pool.head_pk IS NULL OR task.urgency > pool.head_urgency
+        OR (task.urgency = pool.head_urgency AND task.pk < pool.head_pk))
+ ORDER BY task.id
+
+-- name: check_p6_reports
+-- Results of tasks that have not completed and were never reopened.
+SELECT task.id FROM result JOIN task ON task.pk = result.task_pk
+ WHERE task.state <> 'completed' AND task.opened_fence = 0 ORDER BY task.id
+
+-- name: check_p6_events
+-- How many events there are, and between which.
+SELECT COUNT(*) AS events, MIN(seq) AS first, MAX(seq) AS last FROM event
+
+-- name: check_p10_orphans
+-- Paths held by attempts that are over.
+SELECT DISTINCT task.id FROM hold
+  JOIN task ON task.pk = hold.task_pk
+  LEFT JOIN attempt ON attempt.task_pk = hold.task_pk AND attempt.fence = hold.fence AND attempt.outcome IS NULL
+ WHERE attempt.fence IS NULL ORDER BY task.id
+
+-- name: all_holds
+-- Every held pattern with its task.
+SELECT hold.workspace, hold.anchor, hold.pattern, hold.mode, hold.task_pk, task.id
+  FROM hold JOIN task ON task.pk = hold.task_pk ORDER BY hold.workspace, hold.anchor, hold.pattern, hold.mode, hold.task_pk
+
+-- name: check_p11_attempts
+-- Attempts that ended without an outcome or the other way round, or whose lease ended before it began.
+SELECT DISTINCT task.id FROM attempt JOIN task ON task.pk = attempt.task_pk
+ WHERE (attempt.outcome IS NULL) <> (attempt.ended_us IS NULL)
+    OR attempt.heartbeat_us < attempt.started_us OR attempt.lease_expires_us < attempt.started_us ORDER BY task.id
+
+-- name: check_p11_ended
+-- Tasks that are final without an end, or the other way round.
+SELECT task.id FROM task
+ WHERE (task.state IN ('completed', 'failed', 'cancelled')) <> (task.ended_us IS NOT NULL) ORDER BY task.id

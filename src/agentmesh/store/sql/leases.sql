@@ -1,0 +1,75 @@
+-- name: held_attempt
+-- A task and one of its attempts, as its holder names them.
+SELECT task_view.*, attempt.agent_id, attempt.secret, attempt.outcome, attempt.holds, attempt.late,
+       attempt.charged AS attempt_charged, attempt.started_us, attempt.heartbeat_us,
+       attempt.lease_expires_us AS expires_us
+  FROM task_view
+  JOIN attempt ON attempt.task_pk = task_view.pk AND attempt.fence = :fence
+ WHERE task_view.id = :id
+
+-- name: renew_attempt
+-- Push the end of a lease out.
+UPDATE attempt SET heartbeat_us = :heartbeat_us, lease_expires_us = :lease_expires_us
+ WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
+
+-- name: resume_attempt
+-- Give the holder of an open attempt a new secret; the old one is worthless from here on.
+UPDATE attempt SET secret = :secret, heartbeat_us = :heartbeat_us, lease_expires_us = :lease_expires_us
+ WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
+
+-- name: end_attempt
+-- Close an open attempt.
+UPDATE attempt SET outcome = :outcome, ended_us = :now_us, charged = :charged, kind = :kind, late = :late, error = :error
+ WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
+
+-- name: count_holds
+-- Note that a running attempt holds more paths.
+UPDATE attempt SET holds = holds + :more WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
+
+-- name: refunds
+-- How often a kind of end gave its charge back since the task was opened.
+SELECT COUNT(*) AS refunds FROM attempt
+ WHERE task_pk = :task_pk AND fence > :opened_fence AND charged = 0 AND outcome = :outcome
+   AND COALESCE(kind, '') = :kind
+
+-- name: attempts_of
+-- Every hand-out of a task.
+SELECT attempt.fence, attempt.agent_id, attempt.charged, attempt.started_us, attempt.heartbeat_us,
+       attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind, attempt.late, attempt.error
+  FROM attempt WHERE attempt.task_pk = :task_pk ORDER BY attempt.fence
+
+-- name: add_note
+-- A holder's remark.
+INSERT INTO note (task_pk, fence, agent_id, at_us, text) VALUES (:task_pk, :fence, :agent_id, :now_us, :text)
+
+-- name: notes_of
+-- The remarks on a task.
+SELECT fence, agent_id, at_us, text FROM note WHERE task_pk = :task_pk ORDER BY pk
+
+-- name: put_result
+-- What a task's last completed attempt left behind.
+INSERT INTO result (task_pk, body) VALUES (:task_pk, :body)
+ON CONFLICT (task_pk) DO UPDATE SET body = excluded.body
+
+-- name: result_of
+-- A task's result.
+SELECT body FROM result WHERE task_pk = :task_pk
+
+-- name: drop_result
+-- A completion without a result leaves none of an earlier one.
+DELETE FROM result WHERE task_pk = :task_pk
+
+-- name: dependency_results
+-- What the finished parents of a task left behind.
+SELECT parent.id, parent.title, parent.state, result.body
+  FROM edge
+  JOIN task AS parent ON parent.pk = edge.parent_pk
+  LEFT JOIN result ON result.task_pk = parent.pk AND parent.state = 'completed'
+ WHERE edge.child_pk = :task_pk AND parent.state IN ('completed', 'failed', 'cancelled')
+ ORDER BY parent.pk
+
+-- name: attempt_of
+-- One hand-out of a task.
+SELECT attempt.fence, attempt.agent_id, attempt.charged, attempt.started_us, attempt.heartbeat_us,
+       attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind, attempt.late, attempt.error
+  FROM attempt JOIN task ON task.pk = attempt.task_pk WHERE task.id = :id AND attempt.fence = :fence

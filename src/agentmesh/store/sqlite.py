@@ -1,0 +1,258 @@
+"""The SQLite engine: one writer connection, a few readers, the gate, the checkpoints, the waiters.
+
+apsw and not the standard `sqlite3`: it bundles a current SQLite (the system library of many Pythons still has the
+WAL-reset corruption bug fixed in 3.51.3) and is faster. There is one SQLite library in the process: a second one, or
+anything that opens the board's files by itself, would drop SQLite's locks when it closes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
+from agentmesh.model import Micros
+from agentmesh.store.base import Row, StoreOptions, Value, Waiter
+from agentmesh.store.gate import Gate
+from agentmesh.store.sqlite_errors import translated
+from agentmesh.store.sqlite_open import locate, meta, open_connection
+from agentmesh.store.statements import in_dialect
+from agentmesh.store.waiting import Berth, SleepingWaiter
+
+T = TypeVar("T")
+
+DIALECT = {"skip_locked": ""}
+LOCKS = "lock_"
+"""Statements of this name take row locks. A SQLite writer is alone: they are nothing to it."""
+
+PASSIVE_PAGES = 2000
+"""From here on a writer that has left the gate copies the log into the board file, unless another process does."""
+GATED_PAGES = 4000
+"""From here on a second pass runs inside the gate: only without writers can it reach the end, so the log can restart."""
+
+
+class SqliteTransaction:
+    """Named statements on one connection."""
+
+    __slots__ = ("_columns", "_connection", "_probe", "_statements", "now")
+
+    def __init__(self, store: SqliteStore, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._statements = store.statements
+        self._columns = store.columns
+        self._probe = store.options.probe
+        self.now = store.clock.now_us()
+
+    def execute(self, statement: str, /, **values: Value) -> int:
+        """Run a named statement; the number of rows it changed."""
+        sql = self._statements[statement]
+        if not sql:
+            return 0
+        if self._probe:
+            self._probe.reached("do:" + statement)
+        self._connection.execute(sql, values).fetchall()
+        return self._connection.changes()
+
+    def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
+        """Run a named statement; its first row."""
+        rows = self.fetch_all(statement, **values)
+        return rows[0] if rows else None
+
+    def fetch_all(self, statement: str, /, **values: Value) -> list[Row]:
+        """Run a named statement; all its rows, read to the end."""
+        if self._probe:
+            self._probe.reached("do:" + statement)
+        cursor = self._connection.execute(self._statements[statement], values)
+        first = next(cursor, None)
+        if first is None:
+            return []
+        columns = self._columns.get(statement)
+        if columns is None:
+            columns = self._columns[statement] = tuple(column[0] for column in cursor.get_description())
+        rest = cursor.fetchall()
+        head: Row = dict(zip(columns, first, strict=True))
+        return [head, *(dict(zip(columns, row, strict=True)) for row in rest)] if rest else [head]
+
+
+class SqliteStore:
+    """A board in one SQLite file. Thread-safe; refuses use in a forked child and on a file that was replaced."""
+
+    name = "sqlite"
+
+    def __init__(self, path: Path, options: StoreOptions) -> None:
+        self.options = options
+        self.clock = options.clock
+        self.chance = options.chance
+        self.statements = {name: "" if name.startswith(LOCKS) else sql for name, sql in in_dialect(DIALECT).items()}
+        self.columns: dict[str, tuple[str, ...]] = {}
+        with translated(path):
+            self.path = locate(path, options)
+            self._gate = Gate(Path(f"{self.path}.gate"))
+            try:
+                with self._gate.turn(options.busy_timeout_us / 1_000_000):
+                    self._writer = open_connection(self.path, options)
+            except BaseException:
+                self._gate.close()
+                raise
+        self._pid = os.getpid()
+        self._file = self._identity()
+        self._turn = threading.Lock()
+        self._shelf = threading.Lock()
+        self._readers: list[apsw.Connection] = []
+        self._watcher: apsw.Connection | None = None
+        self._waiters: set[SleepingWaiter] = set()
+        self._closed = False
+        self._log_pages = 0
+        self._next_checkpoint = PASSIVE_PAGES
+        self._writer.set_wal_hook(self._note_log)
+        berth = Berth(Path(meta(self._writer, "waiters")), self.chance)
+        self._berth = berth if berth.usable() else None
+
+    def write(self, work: Callable[[SqliteTransaction], T]) -> T:
+        """Run `work` in a write transaction; its effects are durable when this returns."""
+        self._ready("transaction")
+        timeout_sec = self.options.busy_timeout_us / 1_000_000
+        if not self._turn.acquire(timeout=timeout_sec):
+            raise Busy(f"The board {self.path} was busy with other threads of this process for too long.")
+        try:
+            if self._closed:
+                raise BoardClosed("The board is closed.")
+            with translated(self.path):
+                with self._gate.turn(timeout_sec) if self.options.gated else contextlib.nullcontext():
+                    result = self._transact(work)
+                self._reached("committed")
+                if self._log_pages >= self._next_checkpoint:
+                    self._checkpoint(timeout_sec)
+            return result
+        finally:
+            self._turn.release()
+
+    def read(self, work: Callable[[SqliteTransaction], T]) -> T:
+        """Run `work` on one snapshot."""
+        self._ready("transaction")
+        with translated(self.path), self._reader() as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(SqliteTransaction(self, connection))
+            finally:
+                connection.execute("COMMIT")
+
+    def waiter(self) -> Waiter:
+        """Enter the queue of waiters."""
+        self._ready()
+        waiter = SleepingWaiter(self._berth, self._data_version, self._waiters.discard)
+        self._waiters.add(waiter)
+        return waiter
+
+    def poke(self, count: int) -> None:
+        """Wake up to `count` waiters, chosen at random."""
+        self._reached("poke")
+        if self._berth:
+            self._berth.poke(count)
+
+    def wake_own(self) -> None:
+        """Wake every waiter of this store object."""
+        for waiter in tuple(self._waiters):
+            waiter.ring()
+
+    def close(self) -> None:
+        """Close every connection; waits for a write under way. Closing twice is allowed."""
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            self.wake_own()
+            if os.getpid() != self._pid:
+                return  # these are the parent's connections
+            with self._shelf:
+                for connection in (*self._readers, self._watcher, self._writer):
+                    if connection is not None:
+                        connection.close()
+                self._readers.clear()
+                self._watcher = None
+            if self._berth:
+                self._berth.close()
+            self._gate.close()
+
+    def _transact(self, work: Callable[[SqliteTransaction], T]) -> T:
+        self._reached("gate")
+        connection = self._writer
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._reached("begin")
+            result = work(SqliteTransaction(self, connection))
+            self._reached("commit")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # a full disk has rolled back already
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _checkpoint(self, timeout_sec: float) -> None:
+        """Copy the log into the board file, unless another process is at it; a failure costs nothing but log."""
+        self._reached("checkpoint")
+        with self._gate.checkpointer() as mine, contextlib.suppress(apsw.BusyError, apsw.FullError):
+            if not mine:
+                return
+            pages, done = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if pages >= GATED_PAGES and done < pages:
+                with self._gate.turn(timeout_sec):
+                    self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        self._next_checkpoint = self._log_pages + PASSIVE_PAGES // 4
+
+    def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if pages < self._log_pages:
+            self._next_checkpoint = PASSIVE_PAGES
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[apsw.Connection]:
+        with self._shelf:
+            connection = self._readers.pop() if self._readers else None
+        if connection is None:
+            connection = open_connection(self.path, self.options)
+        try:
+            yield connection
+        finally:
+            with self._shelf:
+                if self._closed:
+                    connection.close()
+                else:
+                    self._readers.append(connection)
+
+    def _data_version(self) -> int:
+        """A number that changes whenever anything is committed to the file by any connection."""
+        self._ready()
+        with translated(self.path), self._shelf:
+            if self._watcher is None:
+                self._watcher = open_connection(self.path, self.options)
+            return int(self._watcher.pragma("data_version"))
+
+    def _ready(self, point: str | None = None) -> None:
+        if os.getpid() != self._pid:
+            raise ForkedBoard("The board was opened before this process was forked.")
+        if self._closed:
+            raise BoardClosed("The board is closed.")
+        if self._identity() != self._file:
+            raise BoardReplaced(f"The file {self.path} was deleted or replaced while the board was open.")
+        if point:
+            self._reached(point)
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)  # noqa: PTH116 - on the way of every call; Path.stat costs twice as much
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _reached(self, point: str) -> None:
+        if self.options.probe:
+            self.options.probe.reached(point)

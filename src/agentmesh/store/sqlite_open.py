@@ -1,0 +1,130 @@
+"""Opening a SQLite board: one way in, which refuses whatever is not a board it can serve and leaves it untouched."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import apsw
+
+from agentmesh.clock import Chance, word
+from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, StoreError, UnsupportedFileSystem
+from agentmesh.store import migrate
+from agentmesh.store.base import StoreOptions
+from agentmesh.store.filesystem import refuse_unsupported
+from agentmesh.store.waiting import berth_folder
+
+ENGINE = "sqlite"
+APPLICATION_ID = 0x414D5348
+"""`AMSH`: what stands in the header of every board."""
+LOG_LIMIT = 64 * 1024 * 1024
+
+
+def locate(path: Path, options: StoreOptions) -> Path:
+    """The real path of a board that may be opened, created empty and private if it is new.
+
+    Raises:
+        BoardNotFound: nothing is there, and nothing may or can be created.
+        ForeignFile: it is not a regular file.
+        UnsupportedFileSystem: its mount cannot carry a shared board.
+    """
+    real = Path(os.path.realpath(path))
+    if real.is_dir() or (real.exists() and not real.is_file()):
+        raise ForeignFile(f"{path} is not a file.")
+    if not real.parent.is_dir():
+        raise BoardNotFound(f"There is no folder {real.parent} to hold a board.")
+    refuse_unsupported(real, options.mounts)
+    if not real.exists():
+        if not options.create:
+            raise BoardNotFound(f"There is no board at {path}.")
+        _create_empty(real)
+    return real
+
+
+def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
+    """A connection to a file that is, or has just become, a board; every kind of connection is made here."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.set_busy_timeout(options.busy_timeout_us // 1000)
+        version = _identify(connection, path, options)
+        _configure(connection, path, options)
+        if version < migrate.newest(ENGINE):
+            _upgrade(connection, options.chance)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create_empty(path: Path) -> None:
+    with contextlib.suppress(FileExistsError):  # another process creates it too: fine, it becomes the same board
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except PermissionError as error:
+            raise BoardNotFound(f"There is no board at {path}, and none may be created there.") from error
+
+
+def _identify(connection: apsw.Connection, path: Path, options: StoreOptions) -> int:
+    """The board's schema version, 0 for an empty file; the first statements on any file, and they only read."""
+    with connection:  # one snapshot: another process may be creating the board right now
+        application = connection.pragma("application_id")
+        version = int(connection.pragma("user_version"))
+        empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if application == 0 and version == 0 and empty:
+        if not options.create:
+            raise BoardNotFound(f"{path} is an empty file.")
+        return 0
+    if application != APPLICATION_ID:
+        raise ForeignFile(f"{path} is a database of another application.")
+    if version > migrate.newest(ENGINE):
+        raise NewerSchema(f"{path} has schema {version}; this AgentMesh knows schemas up to {migrate.newest(ENGINE)}.")
+    return version
+
+
+def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -> None:
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
+    connection.pragma("synchronous", options.durability.upper())
+    connection.pragma("foreign_keys", 1)
+    connection.pragma("journal_size_limit", LOG_LIMIT)
+    connection.pragma("wal_autocheckpoint", 0)
+    connection.pragma("trusted_schema", 0)
+    connection.pragma("mmap_size", 0)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    # Without the query planner's stability guarantee a changed parameter may prepare a statement anew: 26 us for the
+    # pick instead of 10.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
+def _upgrade(connection: apsw.Connection, chance: Chance) -> None:
+    """Bring the tables to the newest version; the version is read inside the write lock, so any number may race."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = int(connection.pragma("user_version"))
+        for number, sql in migrate.pending(ENGINE, version):
+            connection.execute(sql)
+            connection.pragma("user_version", number)
+        if version == 0:
+            connection.pragma("application_id", APPLICATION_ID)
+            _name_board(connection, word(chance, 12))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _name_board(connection: apsw.Connection, board_id: str) -> None:
+    facts = {"board_id": board_id, "waiters": str(berth_folder(board_id))}
+    connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", facts.items())
+
+
+def meta(connection: apsw.Connection, key: str) -> str:
+    """A fact about the board that was written when it was created."""
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+    if not isinstance(found, str):
+        raise StoreError(f"The board has no {key!r} in its metadata.")
+    return found

@@ -1,0 +1,151 @@
+"""How waiters sleep and are woken: a unix datagram socket each, in a folder that belongs to the board.
+
+Whoever makes tasks ready sends one datagram to a few waiters chosen at random. A waiter that cannot use what it was
+woken for hands the datagram on; the names of all who had it travel inside, so a poke visits each waiter at most once.
+Nothing here decides anything: a waiter that is never poked looks again by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from agentmesh.clock import Chance, word
+
+LONGEST = 100
+"""A unix socket's whole path must fit in 107 bytes on Linux, 103 on macOS."""
+DATAGRAM = 8192
+TICK_US = 1_000_000
+POLL_US = 50_000
+
+
+class Berth:
+    """The folder in which the waiters of one board have their sockets."""
+
+    def __init__(self, folder: Path, chance: Chance) -> None:
+        self._folder = folder
+        self._chance = chance
+        self._sender: socket.socket | None = None
+
+    def usable(self) -> bool:
+        """Whether sockets can be had there: our own folder, closed to others, its name short enough."""
+        if not hasattr(socket, "AF_UNIX") or len(os.fsencode(self._folder)) + 24 > LONGEST:
+            return False
+        try:
+            self._folder.parent.mkdir(mode=0o700, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            return all(_ours(place) for place in (self._folder.parent, self._folder))
+        except OSError:
+            return False
+
+    def bind(self) -> tuple[socket.socket, str]:
+        """A new socket that others can poke, and its name."""
+        name = f"{os.getpid():x}-{word(self._chance, 8)}"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        listener.setblocking(False)
+        listener.bind(str(self._folder / name))
+        return listener, name
+
+    def leave(self, listener: socket.socket, name: str) -> None:
+        """Close a socket and take its name away."""
+        listener.close()
+        with contextlib.suppress(OSError):
+            (self._folder / name).unlink()
+
+    def poke(self, count: int, had: frozenset[str] = frozenset()) -> None:
+        """Wake up to `count` waiters that have not had this poke."""
+        try:
+            names = [name for name in os.listdir(self._folder) if name not in had]  # noqa: PTH208 - a hot path; Path objects cost 5x
+        except OSError:
+            return  # nobody ever waited here
+        while names and count:
+            name = names.pop(self._chance.getrandbits(32) % len(names))
+            if self._send(name, had | {name}):
+                count -= 1
+
+    def close(self) -> None:
+        """Close the sender."""
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
+
+    def _send(self, name: str, had: frozenset[str]) -> bool:
+        if self._sender is None:
+            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._sender.setblocking(False)
+        path = self._folder / name
+        try:
+            self._sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            with contextlib.suppress(OSError):
+                path.unlink()  # its owner was killed
+            return False
+        except OSError:
+            return False  # its queue is full: it has enough to wake up for
+        return True
+
+
+class SleepingWaiter:
+    """A waiter that sleeps on its socket; with no berth (no unix sockets here) it looks again every 50 ms instead."""
+
+    def __init__(self, berth: Berth | None, version: Callable[[], int], left: Callable[[SleepingWaiter], None]) -> None:
+        self._berth = berth
+        self._bound = berth.bind() if berth else None
+        self._own, self._bell = socket.socketpair()
+        self._version = version
+        self._seen = version()
+        self._left = left
+        self._had: frozenset[str] = frozenset()
+
+    def wait(self, timeout_us: int) -> bool:
+        """Sleep until poked or until the time is over; whether it was a poke."""
+        longest = TICK_US if self._bound else POLL_US
+        listener, name = self._bound or (self._own, "")
+        ready, _, _ = select.select([listener, self._own], [], [], min(max(timeout_us, 0), longest) / 1_000_000)
+        self._had = frozenset()
+        if self._own in ready:
+            self._own.recv(64)
+        if not self._bound or listener not in ready:
+            return False
+        self._had = frozenset(listener.recv(DATAGRAM).decode().split("\n")) | {name}
+        return True
+
+    def changed(self) -> bool:
+        """Whether anything was committed on the board since the last call."""
+        before, self._seen = self._seen, self._version()
+        return before != self._seen
+
+    def pass_on(self) -> None:
+        """Hand the last poke to a waiter that has not had it yet."""
+        if self._berth and self._had:
+            self._berth.poke(1, self._had)
+            self._had = frozenset()
+
+    def ring(self) -> None:
+        """Wake this waiter from another thread."""
+        with contextlib.suppress(OSError):
+            self._bell.send(b"!")
+
+    def close(self) -> None:
+        """Leave the queue."""
+        self._left(self)
+        if self._berth and self._bound:
+            self._berth.leave(*self._bound)
+        self._own.close()
+        self._bell.close()
+
+
+def berth_folder(board_id: str) -> Path:
+    """Where the waiters of a new board meet: short, private to the user, gone after a restart without harm."""
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    return Path("/tmp") / f"agentmesh-{owner}" / board_id  # noqa: S108 - the folder's owner and mode are checked before use
+
+
+def _ours(folder: Path) -> bool:
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077

@@ -1,0 +1,1 @@
+"""The test bench of AgentMesh: it proves that a swarm of agents behaves."""

@@ -1,0 +1,58 @@
+"""docs/cli.md says what the command line does."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from agentmesh.cli.errors import EXIT_CODES
+from agentmesh.cli.main import COMMANDS, cli
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+
+
+def names(group: click.Group, path: str = "agentmesh") -> list[str]:
+    """Every command, as one types it."""
+    found = []
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        whole = f"{path} {name}"
+        found += names(command, whole) if isinstance(command, click.Group) else [whole]
+    return found
+
+
+def exits(page: str) -> dict[str, int]:
+    """The exit codes in the page's table."""
+    rows = re.findall(r"^\| (\d+) \| (`[^|]*`) \|", page, re.MULTILINE)
+    return {code: int(number) for number, codes in rows for code in re.findall(r"`(\w+)`", codes)}
+
+
+@pytest.mark.parametrize("name", names(cli))
+def test_every_command_is_documented(name):
+    """Under a heading of its own."""
+    headings = re.findall(r"^### (.*)$", PAGE, re.MULTILINE)
+    assert any(re.search(rf"`{name}[ `]", heading) for heading in headings)
+
+
+def test_every_exit_code_is_documented():
+    """And the page promises none that is not there."""
+    assert exits(PAGE) == EXIT_CODES
+
+
+def test_the_help_shows_every_command(mesh):
+    """By what it is about, with one line each."""
+    shown = mesh("--help").stdout
+
+    assert all(f"{title}:" in shown for title in COMMANDS)
+    assert all(re.search(rf"^  {name}  +\S", shown, re.MULTILINE) for group in COMMANDS.values() for name in group)
+
+
+@pytest.mark.parametrize("name", names(cli))
+def test_every_command_has_help(mesh, name):
+    """It ends well and lists the shared options."""
+    result = mesh(*name.split()[1:], "--help")
+
+    assert result.exit_code == 0
+    assert "Everywhere:" in result.stdout
+    assert "--json" in result.stdout

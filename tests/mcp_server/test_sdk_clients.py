@@ -1,0 +1,165 @@
+"""The MCP SDK's own client drives the real process, in both eras of the protocol."""
+
+import json
+
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+
+from tests.mcp_server.driver import run_command
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    """The SDK runs on asyncio here."""
+    return "asyncio"
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def connect(request, tmp_path):
+    """Start a client, and with it a server, on one board: in the newest era, or with the handshake."""
+
+    def start(*options):
+        command, *arguments = run_command(tmp_path / "board.db", *options)
+        return Client(StdioServerParameters(command=command, args=arguments), mode=request.param)
+
+    return start
+
+
+async def call(client, tool, **arguments):
+    """What a tool answers; text and structure have to agree."""
+    result = await client.call_tool(tool, arguments)
+    document = json.loads(result.content[0].text)
+    assert document == result.structured_content
+    assert result.is_error == ("code" in document and "hint" in document)
+    return document
+
+
+async def test_the_quoted_calls_work_as_written(connect):
+    """Create, claim, heartbeat, complete and reclaim, word for word."""
+    async with connect() as client:
+        made = await call(client, "create_task", title="Refactor auth module", priority=5)
+        assert (made["title"], made["priority"], made["state"]) == ("Refactor auth module", 5, "pending")
+        claim = await call(client, "claim_task", agent_id="claude-3-7-sonnet")
+        assert claim["task"]["id"] == made["id"]
+        beat = await call(client, "heartbeat", task_id=made["id"], agent_id="claude-3-7-sonnet")
+        assert beat["lease_expires_at"] >= claim["lease_expires_at"]
+        done = await call(
+            client,
+            "complete_task",
+            task_id=made["id"],
+            agent_id="claude-3-7-sonnet",
+            result={"diff": "+12 -4"},
+        )
+        assert done["state"] == "completed"
+        assert await call(client, "reclaim_zombies") == {"count": 0, "reclaimed": []}
+
+
+async def test_what_was_said_is_stored(connect):
+    """A second server on the board sees what the first one answered for."""
+    async with connect() as first, connect() as second:
+        made = await call(first, "create_task", title="größer", payload={"n": [1, "2", None]})
+        found = await call(second, "get_task", task_id=made["id"])
+        assert (found["title"], found["payload"]) == ("größer", {"n": [1, "2", None]})
+
+
+async def test_all_tools_are_listed(connect):
+    """With schemas that every client understands."""
+    async with connect() as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert len(tools) >= 22
+        assert tools["claim_task"].input_schema["required"] == ["agent_id"]
+        assert tools["list_tasks"].annotations.read_only_hint is True
+        assert tools["cancel_task"].annotations.destructive_hint is True
+
+
+async def test_a_session_with_a_name_speaks_as_nobody_else(connect):
+    """agent_id leaves the schemas, its own name may be given, another one is refused."""
+    async with connect("--agent", "ada") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert "agent_id" not in json.dumps([tool.input_schema for tool in tools.values()])
+        await call(client, "create_task", title="one", id="one")
+        assert (await call(client, "claim_task", agent_id="bob"))["code"] == "invalid_argument"
+        assert (await call(client, "claim_task", agent_id="ada"))["task"]["holder"] == "ada"
+        assert (await call(client, "complete_task", task_id="one"))["state"] == "completed"
+
+
+async def test_a_token_that_was_lost_can_be_had_again(connect):
+    """A new session knows no lease; the error tells the way back, and the way works."""
+    async with connect() as first:
+        await call(first, "create_task", title="one", id="one")
+        token = (await call(first, "claim_task", agent_id="ada"))["lease"]
+    async with connect() as second:
+        held = {"task_id": "one", "agent_id": "ada"}
+        assert (await call(second, "heartbeat", **held))["code"] == "lease_unknown"
+        assert "lease_expires_at" in await call(second, "heartbeat", **held, lease=token)
+        again = await call(second, "claim_task", **held, resume=True, take_over=True)
+        assert again["claimed"] is True
+        assert (await call(second, "complete_task", **held, lease=token))["code"] == "lease_lost"
+        assert (await call(second, "complete_task", **held))["state"] == "completed"
+
+
+async def test_a_wrong_call_is_told_to_the_model(connect):
+    """The error names the argument and what is expected."""
+    async with connect() as client:
+        wrong = await call(client, "create_task", title="x", priority="high")
+        assert (wrong["code"], wrong["field"]) == ("invalid_argument", "priority")
+        unknown = await call(client, "create_task", title="x", colour="red")
+        assert (unknown["code"], unknown["field"]) == ("invalid_argument", "colour")
+
+
+async def test_an_unknown_tool_is_an_error_of_the_protocol(connect):
+    """As the specification has it."""
+    async with connect() as client:
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("drop_table", {})
+
+
+@pytest.mark.parametrize("text", ["123", "null", "true", "[1]", '{"a":1}', "1e5"])
+async def test_a_string_that_looks_like_json_stays_a_string(connect, text):
+    """Same type, same letters, through claim and result."""
+    async with connect() as client:
+        made = await call(client, "create_task", title=text, description=text, payload=text)
+        await call(client, "claim_task", agent_id="ada")
+        await call(client, "complete_task", task_id=made["id"], agent_id="ada", result=text)
+        found = await call(client, "get_task", task_id=made["id"])
+        assert [found[name] for name in ("title", "description", "payload", "result")] == [text] * 4
+
+
+async def test_a_client_that_gives_up_leaves_no_claim_behind(connect):
+    """Its wait is cancelled; the task that comes later goes to somebody else."""
+    async with connect() as client:
+        with pytest.raises(MCPError):
+            await client.call_tool("claim_task", {"agent_id": "ada", "wait_sec": 50}, read_timeout_seconds=0.2)
+        made = await call(client, "create_task", title="later")
+        assert (await call(client, "claim_task", agent_id="bob"))["task"]["id"] == made["id"]
+
+
+async def test_a_huge_board_is_listed_in_pages(connect):
+    """No answer is over 60 KiB, and the cursor leads through all of it."""
+    async with connect() as client:
+        for start in range(0, 1000, 250):
+            tasks = [{"title": "t" * 300, "id": f"t{n}"} for n in range(start, start + 250)]
+            await call(client, "create_tasks", tasks=tasks)
+        seen, cursor = [], None
+        while cursor is not None or not seen:
+            page = await client.call_tool("list_tasks", {"limit": 500} | ({"cursor": cursor} if cursor else {}))
+            assert len(page.content[0].text.encode()) <= 60 * 1024
+            seen += [task["id"] for task in page.structured_content["tasks"]]
+            cursor = page.structured_content.get("cursor")
+        assert len(set(seen)) == len(seen) == 1000
+
+
+async def test_a_huge_task_is_read_in_parts(connect):
+    """What is cut is marked, and can be read on."""
+    async with connect() as client:
+        payload = {"text": "é" * 30_000}
+        made = await call(client, "create_task", title="big", description="d" * 60_000, payload=payload)
+        cut = await call(client, "get_task", task_id=made["id"])
+        assert {mark["field"] for mark in cut["truncated"]} <= {"description", "payload"}
+        parts, offset = "", 0
+        while offset is not None:
+            part = await call(client, "get_task", task_id=made["id"], field="payload", offset=offset)
+            parts, offset = parts + part["text"], part.get("next_offset")
+        assert json.loads(parts) == payload

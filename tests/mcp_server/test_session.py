@@ -1,0 +1,177 @@
+"""A session renews the leases it claimed, as long as it should and no longer."""
+
+import pytest
+
+from agentmesh import Board
+from agentmesh.mcp_server.session import Call, Session
+from agentmesh.mcp_server.tools import TABLE
+
+TOOLS = {tool.name: tool for tool in TABLE}
+SECOND_US = 1_000_000
+
+
+class HandClock:
+    """A clock that only hands move."""
+
+    def __init__(self):
+        self.us = 1_700_000_000 * SECOND_US
+
+    def now_us(self):
+        """What the hands show."""
+        return self.us
+
+    def turn(self, seconds):
+        """Move on, or back."""
+        self.us += round(seconds * SECOND_US)
+
+
+@pytest.fixture
+def clock():
+    """The clock of board and session."""
+    return HandClock()
+
+
+@pytest.fixture
+def board(tmp_path, clock):
+    """A new board."""
+    with Board.open(tmp_path / "board.db", clock=clock) as board:
+        yield board
+
+
+@pytest.fixture
+def session(board, clock, monkeypatch):
+    """A session whose keepalive runs when the test says so: its thread never starts."""
+    session = Session(board, keepalive_sec=900, clock=clock)
+    monkeypatch.setattr(session, "_keep", lambda: None)
+    return session
+
+
+def do(session, tool, **arguments):
+    """Call a tool by its name."""
+    return TOOLS[tool].run(Call(session), arguments)
+
+
+@pytest.fixture
+def claim(session):
+    """Make a task and claim it."""
+
+    def made(task_id="a", **fields):
+        do(session, "create_task", title=task_id, id=task_id, lease_timeout_sec=60, **fields)
+        return do(session, "claim_task", agent_id="ada", task_id=task_id)
+
+    return made
+
+
+def expires_us(board, task_id="a"):
+    """When the lease runs out."""
+    return board.get_task(task_id).lease_expires_us
+
+
+def test_nothing_is_renewed_before_a_third_of_the_lease(session, board, claim, clock):
+    """The next look is when a third has gone."""
+    claim()
+    before = expires_us(board)
+    assert session.renew() == 20 * SECOND_US
+    clock.turn(19)
+    assert session.renew() == 1 * SECOND_US
+    assert expires_us(board) == before
+
+
+def test_a_lease_is_renewed_every_third(session, board, claim, clock):
+    """For as long as the agent is heard of."""
+    claim()
+    for _ in range(10):
+        clock.turn(20)
+        assert session.renew() == 20 * SECOND_US
+    assert expires_us(board) == clock.us + 60 * SECOND_US
+
+
+def test_a_clock_that_is_set_back_renews_at_once(session, claim, clock):
+    """A wait by the wrong hour would lose the lease."""
+    claim()
+    clock.turn(-3600)
+    assert session.renew() == 20 * SECOND_US
+
+
+def test_renewal_ends_some_time_after_the_task_was_last_named(session, claim, clock):
+    """The lease runs out; naming the task before that goes on with it."""
+    claim()
+    for _ in range(44):
+        clock.turn(20)
+        session.renew()
+    do(session, "get_task", task_id="a")
+    for _ in range(44):
+        clock.turn(20)
+        assert session.renew() is not None
+    clock.turn(20)
+    assert session.renew() is None
+    clock.turn(60)
+    assert do(session, "claim_task", agent_id="bob")["task"]["id"] == "a"
+
+
+def test_naming_another_task_helps_this_one_nothing(session, claim, clock):
+    """Each lease has its own end."""
+    claim("a")
+    claim("b")
+    clock.turn(880)
+    do(session, "heartbeat", task_id="b", agent_id="ada")
+    clock.turn(20)
+    assert [held.lease.task_id for held in session._cared_for(clock.us)] == ["b"]
+
+
+def test_an_ended_task_is_renewed_no_more(session, claim):
+    """And nothing is said about it in the log."""
+    claim()
+    do(session, "complete_task", task_id="a", agent_id="ada")
+    assert session.renew() is None
+
+
+def test_a_lost_lease_is_dropped_and_its_loss_still_told(session, board, claim, clock, capfd):
+    """The board says why, not that the session forgot."""
+    claim()
+    clock.turn(61)
+    board.reclaim_zombies()
+    assert session.renew() is None
+    assert "keepalive" in capfd.readouterr().err
+    with pytest.raises(Exception, match="reclaimed"):
+        do(session, "complete_task", task_id="a", agent_id="ada")
+
+
+def test_a_lease_is_never_renewed_past_its_longest_hold(session, board, claim, clock):
+    """The board ends it."""
+    claim(max_hold_sec=100)
+    start = clock.us
+    for _ in range(12):
+        clock.turn(10)
+        session.renew()
+    assert expires_us(board) is None or expires_us(board) <= start + 100 * SECOND_US
+
+
+def test_a_claim_nobody_hears_of_is_given_back(session, board):
+    """Its undo releases it, uncharged."""
+    do(session, "create_task", title="a", id="a")
+    call = Call(session)
+    TOOLS["claim_task"].run(call, {"agent_id": "ada"})
+    call.undo()
+    task = board.get_task("a")
+    assert (task.state, task.charged) == ("pending", 0)
+    assert session.renew() is None
+
+
+def test_a_claim_that_can_be_asked_for_again_is_kept(session):
+    """With a request_id the client gets its answer the second time."""
+    do(session, "create_task", title="a", id="a")
+    call = Call(session)
+    TOOLS["claim_task"].run(call, {"agent_id": "ada", "request_id": "r"})
+    assert call.undo is None
+
+
+def test_the_thread_keeps_a_short_lease_alive(tmp_path):
+    """In real time: nobody else gets the task while the session lives, somebody does when it is over."""
+    with Board.open(tmp_path / "real.db") as board:
+        session = Session(board)
+        do(session, "create_task", title="a", id="a", lease_timeout_sec=0.5)
+        do(session, "claim_task", agent_id="ada")
+        assert not board.claim_task("bob", wait_sec=1.5)
+        session.close()
+        assert board.claim_task("bob", wait_sec=5).task.id == "a"
