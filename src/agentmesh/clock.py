@@ -41,6 +41,11 @@ def system_chance() -> Chance:
     return random.SystemRandom()
 
 
+def secret(chance: Chance) -> str:
+    """A word that cannot be guessed: 80 random bits."""
+    return format(chance.getrandbits(80), "020x")
+
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32 in lower case: no letter that is mistaken for a digit."""
 

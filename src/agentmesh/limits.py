@@ -32,6 +32,7 @@ DELAY_SEC = (0.0, 365 * 86_400.0)
 INSTANT_US = 253_402_300_799 * 1_000_000
 """The end of the year 9999, the last that RFC 3339 can write."""
 PUSD = 10**12
+ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def text(field: str, value: object, most: int, *, least: int = 1) -> str:
@@ -150,7 +151,7 @@ def json_text(field: str, value: Json, most: int = TEXT_BYTES) -> str:
     surrogates, NUL, and whatever JSON does not know: readers differ on them.
     """
     _walk(field, value)
-    encoded = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    encoded = ENCODE(value)
     size = len(encoded.encode())
     if size > most:
         raise InvalidArgument(field, f"must have at most {most} bytes as JSON, has {size}")

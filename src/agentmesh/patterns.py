@@ -7,6 +7,7 @@ segments, none included; a trailing `/` means the directory and all below it. Ca
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 from agentmesh.errors import InvalidArgument
@@ -75,7 +76,7 @@ def _segments_meet(one: str, two: str) -> bool:
     return _meet(tuple(one), tuple(two), "*", str.__eq__)
 
 
-def _meet(one: tuple[str, ...], two: tuple[str, ...], wild: str, same) -> bool:  # type: ignore[no-untyped-def]  # a predicate on two parts, whose kind the caller knows
+def _meet(one: tuple[str, ...], two: tuple[str, ...], wild: str, same: Callable[[str, str], bool]) -> bool:
     """Whether two sequences, in which `wild` stands for any run, have a common instance; row by row, no recursion."""
     row = [True]
     for part in two:
@@ -83,8 +84,8 @@ def _meet(one: tuple[str, ...], two: tuple[str, ...], wild: str, same) -> bool: 
     for left in one:
         fresh = [row[0] and left == wild]
         for column, right in enumerate(two):
-            if left == wild or right == wild:
-                fresh.append(row[column + 1] and left == wild or fresh[column] and right == wild or row[column])
+            if wild in (left, right):  # it stands for nothing, or for one part more of the other side
+                fresh.append(row[column + 1] or fresh[column])
             else:
                 fresh.append(row[column] and same(left, right))
         row = fresh

@@ -40,6 +40,12 @@ def test_without_a_board_run_says_so_on_stderr(mesh):
     assert "agentmesh init" in done.stderr
 
 
+def test_run_makes_no_board(mesh):
+    """A typing error in a client's configuration does not become an empty board."""
+    assert mesh.process("run", "--board", "typo.db").returncode == 28
+    assert not (mesh.board_path.parent.parent / "typo.db").exists()
+
+
 @pytest.mark.usefixtures("call")
 def test_a_refusal_reaches_the_client_as_its_code():
     """The demo's client tells a refusal from an answer."""

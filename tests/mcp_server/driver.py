@@ -29,11 +29,10 @@ def run_command(board, *options):
 class Server:
     """A running server, spoken to line by line."""
 
-    def __init__(self, command, env=None):
+    def __init__(self, command, pass_fds=()):
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, env=os.environ | BUFFERED | (env or {})
-        )
+        env = os.environ | BUFFERED
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, pass_fds=pass_fds)
         self.lines = queue.SimpleQueue()
         self.log = []
         self.unclaimed = []

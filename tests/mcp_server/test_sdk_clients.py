@@ -5,6 +5,7 @@ import json
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
+from agentmesh import Board
 from tests.mcp_server.driver import run_command
 
 pytestmark = pytest.mark.anyio
@@ -19,6 +20,7 @@ def anyio_backend():
 @pytest.fixture(params=["auto", "legacy"])
 def connect(request, tmp_path):
     """Start a client, and with it a server, on one board: in the newest era, or with the handshake."""
+    Board.open(tmp_path / "board.db").close()
 
     def start(*options):
         command, *arguments = run_command(tmp_path / "board.db", *options)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from agentmesh import Board
 from tests.mcp_server.driver import DEADLINE_SEC, ENVELOPE, Server, content, run_command
 
 PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
@@ -39,7 +40,8 @@ def script(board, work, before=""):
 
 @pytest.fixture
 def board(tmp_path):
-    """Where the board is to be."""
+    """The place of a new board."""
+    Board.open(tmp_path / "board.db").close()
     return tmp_path / "board.db"
 
 
@@ -247,20 +249,13 @@ os._exit(0)
 def test_the_death_of_the_parent_ends_the_process(board):
     """Even when somebody else still holds its input open."""
     held, kept = os.pipe()
-    parent = subprocess.Popen(
-        [sys.executable, "-c", ORPHAN, str(held), *run_command(board)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        pass_fds=[held],
-    )
-    os.close(held)
-    with parent, os.fdopen(kept, "wb", buffering=0) as wire:
+    command = [sys.executable, "-c", ORPHAN, str(held), *run_command(board)]
+    with os.fdopen(kept, "wb", buffering=0) as wire, Server(command, pass_fds=[held]) as parent:
+        os.close(held)
         wire.write(json.dumps(PING).encode() + b"\n")
-        assert json.loads(parent.stdout.readline()) == PONG
-        parent.stdin.close()
-        assert parent.stdout.read() == b""  # the server held its end until now
-        assert parent.wait(DEADLINE_SEC) == 0
+        assert parent.receive() == PONG
+        parent.process.stdin.close()
+        assert parent.rest() == []  # the server held its end until now
 
 
 def test_a_client_that_stops_reading_ends_the_process(board):

@@ -12,60 +12,39 @@ from agentmesh.model import FailureKind
 from agentmesh.store.base import Row
 
 
-def complete(change: Change, held: Row, result: str | None) -> None:
-    """Finish the task; what waits for it is counted down in the same transaction."""
+def complete(change: Change, held: Row, result: str | None) -> Row:
+    """Finish the task, and count down what waits for it in the same transaction; its row as it then stands."""
     leases.end_attempt(change, held, "completed")
-    change.move(held, "completed")
+    completed = change.move(held, "completed")
     if result is not None:
         change.tx.execute("put_result", task_pk=held["pk"], body=result)
     elif held["opened_fence"]:
         change.tx.execute("drop_result", task_pk=held["pk"])
     change.event("task_completed", held, fence=held["fence"], agent_id=held["agent_id"], **_late(change, held))
     dependencies.ended(change, held, "completed")
+    return completed
 
 
-def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool) -> None:
-    """Report that the attempt failed: tried again after a delay, unless no charged attempts are left or `retry` is off."""
+def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool) -> Row:
+    """Report a failure: tried again after a delay, unless no hand-outs are left or `retry` is off; the task's row."""
     refund = leases.end_attempt(change, held, "failed", kind=kind, error=error)
     if retry:
-        until = leases.retry_at(change, held)
-        state = leases.put_back(
-            change, held, refund, not_before_us=until, reason="max_attempts used up, the last one failed"
-        )
+        why = "max_attempts used up, the last one failed"
+        left = leases.put_back(change, held, refund, not_before_us=leases.retry_at(change, held), reason=why)
     else:
-        state = "failed"
-        change.move(held, "failed", charge=-refund, reason="failed for good by its holder")
-    change.event(
-        "task_failed",
-        held,
-        fence=held["fence"],
-        agent_id=held["agent_id"],
-        kind=kind,
-        state=state,
-        refunded=bool(refund),
-        **_late(change, held),
-    )
-    if state == "failed":
-        dependencies.ended(change, held, "failed")
+        left = change.move(held, "failed", charge=-refund, reason="failed for good by its holder")
+    _report(change, "task_failed", held, left, refund, kind=kind)
+    return left
 
 
-def release(change: Change, held: Row, delay_us: int) -> None:
-    """Give the task back undone."""
+def release(change: Change, held: Row, delay_us: int) -> Row:
+    """Give the task back undone; its row as it then stands."""
     refund = leases.end_attempt(change, held, "released")
     until = change.now + delay_us if delay_us else None
-    state = leases.put_back(change, held, refund, not_before_us=until, reason="released too often")
+    left = leases.put_back(change, held, refund, not_before_us=until, reason="released too often")
     leases.avert(change, held)
-    change.event(
-        "task_released",
-        held,
-        fence=held["fence"],
-        agent_id=held["agent_id"],
-        state=state,
-        refunded=bool(refund),
-        **_late(change, held),
-    )
-    if state == "failed":
-        dependencies.ended(change, held, "failed")
+    _report(change, "task_released", held, left, refund)
+    return left
 
 
 def split(change: Change, held: Row, specs: Sequence[Spec]) -> list[str]:
@@ -87,7 +66,7 @@ def split(change: Change, held: Row, specs: Sequence[Spec]) -> list[str]:
     return ids
 
 
-def hold_paths(change: Change, held: Row, wanted: Sequence[paths.Want]) -> None:
+def hold_paths(change: Change, held: Row, wanted: Sequence[paths.Want]) -> Row:
     """Let a running attempt hold more patterns.
 
     Raises:
@@ -108,9 +87,10 @@ def hold_paths(change: Change, held: Row, wanted: Sequence[paths.Want]) -> None:
         writes=held_now["write"],
         reads=held_now["read"],
     )
+    return held
 
 
-def note(change: Change, held: Row, text: str) -> None:
+def note(change: Change, held: Row, text: str) -> Row:
     """Leave a remark on the attempt."""
     change.tx.execute(
         "add_note",
@@ -121,6 +101,15 @@ def note(change: Change, held: Row, text: str) -> None:
         text=text,
     )
     change.event("noted", held, fence=held["fence"], agent_id=held["agent_id"])
+    return held
+
+
+def _report(change: Change, event: str, held: Row, left: Row, refund: int, **data: str) -> None:
+    """Enter an end that did not finish the task into the history, and tell its children if it was its last."""
+    how = {"state": left["state"], "refunded": bool(refund), **data, **_late(change, held)}
+    change.event(event, held, fence=held["fence"], agent_id=held["agent_id"], **how)
+    if left["state"] == "failed":
+        dependencies.ended(change, held, "failed")
 
 
 def _late(change: Change, held: Row) -> dict[str, bool]:

@@ -18,6 +18,9 @@ from agentmesh.model import FINAL, STATES, State
 from agentmesh.store.base import Row, Transaction
 
 
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 class Change:
     """The open transaction of a write, its instant and its debts."""
 
@@ -51,7 +54,7 @@ class Change:
                 "task_id": task["id"] if task else None,
                 "fence": fence,
                 "agent_id": agent_id,
-                "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")) if data else "{}",
+                "data": ENCODE(data) if data else "{}",
             }
         )
 
@@ -65,31 +68,28 @@ class Change:
         not_before_us: int | None = None,
         reason: str | None = None,
         root_pk: int | None = None,
-    ) -> None:
-        """Bring a task to another state, guarded by the state and fence that were read.
+    ) -> Row:
+        """Bring a task to another state, guarded by the state and fence that were read; its row as it then stands.
 
         Raises:
             StoreError: the row is not as it was read, which a row lock excludes.
         """
         final = to in FINAL
-        changed = self.tx.execute(
-            "move_task",
-            pk=task["pk"],
-            was=task["state"],
-            fence=task["fence"],
-            state=to,
-            handed=handed,
-            charge=charge,
-            not_before_us=not_before_us,
-            ended_us=self.now if final else None,
-            reason=reason,
-            root_pk=root_pk,
-        )
-        if changed != 1:
+        moved = {
+            "state": to,
+            "not_before_us": not_before_us,
+            "ended_us": self.now if final else None,
+            "reason": reason,
+            "root_pk": root_pk,
+        }
+        guard = {"pk": task["pk"], "was": task["state"], "fence": task["fence"]}
+        if self.tx.execute("move_task", handed=handed, charge=charge, **guard, **moved) != 1:
             raise StoreError(f"Task {task['id']!r} changed under a lock.")
         self.count(task, task["state"], to)
         if final and to != "completed":
             self._left[task["pk"]] = task["urgency"]
+        counted = {"fence": task["fence"] + handed, "charged": task["charged"] + charge}
+        return {**task, **moved, **counted, "holder": None, "lease_expires_us": None}
 
     def count(self, task: Row, was: State | None, to: State) -> None:
         """Enter a task's way from one state to another into the books."""

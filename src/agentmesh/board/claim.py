@@ -14,7 +14,7 @@ from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, task_row
 from agentmesh.board.picking import Ask, Reach, TooManyParked, blocked, pick, reach
 from agentmesh.board.requests import Request, once
-from agentmesh.clock import word
+from agentmesh.clock import secret
 from agentmesh.errors import AlreadyClaimed, WrongState
 from agentmesh.model import FINAL, STATES, Advice, DependencyResult, FailureKind, Json, Lease, NoClaim, Note, Task
 from agentmesh.store.base import Row, Transaction
@@ -22,7 +22,6 @@ from agentmesh.store.base import Row, Transaction
 if TYPE_CHECKING:
     from agentmesh.board.facade import Board
 
-SECRET_LETTERS = 16
 CARRIED_BYTES = 32 * 1024
 """How much of its dependencies' results a claim carries; the rest is to be had by `get_task`."""
 
@@ -92,7 +91,7 @@ def claim(
     task_id: str | None,
     call: Request | None,
     catalogue: Catalogue,
-    known: frozenset[str],
+    known: Mapping[str, str],
     *,
     resume: bool,
     take_over: bool,
@@ -160,7 +159,7 @@ def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim:
 
 
 def own_attempt(
-    change: Change, ask: Ask, task_id: str | None, known: frozenset[str], *, take_over: bool
+    change: Change, ask: Ask, task_id: str | None, known: Mapping[str, str], *, take_over: bool
 ) -> Handed | None:
     """Give an agent its own open attempt back, with a new secret and the same fence; None when it has none.
 
@@ -168,7 +167,7 @@ def own_attempt(
         change: the write.
         ask: who asks.
         task_id: the task whose attempt is wanted; None for the agent's oldest.
-        known: secrets that this session was given, by which it is known to be the same session.
+        known: the lease secrets that this session was given, by task: they show that it is the same session.
         take_over: take it even from a live session of the same agent.
 
     Raises:
@@ -183,7 +182,7 @@ def own_attempt(
             continue
         if ask.plan is not None and held["plan"] != ask.plan:
             continue
-        if held["secret"] not in known and held["expires_us"] > change.now and not take_over:
+        if known.get(own["id"]) != held["secret"] and held["expires_us"] > change.now and not take_over:
             raise AlreadyClaimed(own["id"], ask.agent_id, held["expires_us"])
         return _resumed(change, held)
     return None
@@ -193,34 +192,27 @@ def hand_out(change: Change, row: Row, agent_id: str) -> Handed:
     """Open the next attempt of a ready task."""
     fence = row["fence"] + 1
     expires = change.now + min(row["lease_timeout_us"], row["max_hold_us"])
-    secret = word(change.chance, SECRET_LETTERS)
+    fresh = secret(change.chance)
     held = 0
     if row["pool_pk"] is not None:
         pool = change.tx.fetch_one("pool_of", pk=row["pool_pk"])
         if pool is not None:
             paths.unpark(change, pool)
             held = paths.take(change, row, fence, paths.wants(pool["paths"]))
-    change.move(row, "in_progress", handed=1, charge=1, not_before_us=row["not_before_us"])
+    handed = change.move(row, "in_progress", handed=1, charge=1, not_before_us=row["not_before_us"])
     change.tx.execute(
         "open_attempt",
         task_pk=row["pk"],
         fence=fence,
         agent_id=agent_id,
-        secret=secret,
+        secret=fresh,
         holds=held,
         now_us=change.now,
         lease_expires_us=expires,
     )
     change.event("task_claimed", row, fence=fence, agent_id=agent_id, expires_us=expires)
-    now = {
-        **row,
-        "state": "in_progress",
-        "fence": fence,
-        "charged": row["charged"] + 1,
-        "holder": agent_id,
-        "lease_expires_us": expires,
-    }
-    return Handed(now, Lease(row["id"], fence, secret, expires))
+    now = {**handed, "holder": agent_id, "lease_expires_us": expires}
+    return Handed(now, Lease(row["id"], fence, fresh, expires))
 
 
 def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
@@ -308,20 +300,20 @@ def full_record(tx: Transaction, row: Row) -> tuple[Task, tuple[DependencyResult
 
 
 def _resumed(change: Change, held: Row) -> Handed:
-    secret = word(change.chance, SECRET_LETTERS)
+    fresh = secret(change.chance)
     last = held["started_us"] + held["max_hold_us"]
     expires = max(min(change.now + held["lease_timeout_us"], last), held["expires_us"])
     change.tx.execute(
         "resume_attempt",
         task_pk=held["pk"],
         fence=held["fence"],
-        secret=secret,
+        secret=fresh,
         heartbeat_us=max(change.now, held["heartbeat_us"]),
         lease_expires_us=expires,
     )
     change.event("task_resumed", held, fence=held["fence"], agent_id=held["agent_id"], expires_us=expires)
     now = {**held, "lease_expires_us": expires, "holder": held["agent_id"]}
-    return Handed(now, Lease(held["id"], held["fence"], secret, expires), resumed=True)
+    return Handed(now, Lease(held["id"], held["fence"], fresh, expires), resumed=True)
 
 
 def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:

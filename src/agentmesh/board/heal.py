@@ -37,7 +37,7 @@ def reclaim_one(change: Change, task_id: str, fence: int) -> bool:
     if held is None or held["outcome"] is not None or held["expires_us"] > change.now:
         return False
     leases.end_attempt(change, held, "reclaimed")
-    state = leases.put_back(
+    left = leases.put_back(
         change, held, 0, reason=f"lease expired, attempt {held['charged']} of {held['max_attempts']}"
     )
     change.event(
@@ -45,10 +45,10 @@ def reclaim_one(change: Change, task_id: str, fence: int) -> bool:
         held,
         fence=fence,
         agent_id=held["agent_id"],
-        state=state,
+        state=left["state"],
         due_us=held["expires_us"],
     )
-    if state == "failed":
+    if left["state"] == "failed":
         dependencies.ended(change, held, "failed")
     return True
 

@@ -13,7 +13,7 @@ from agentmesh.board import paths
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import ready_state
 from agentmesh.errors import HoldExhausted, LeaseLost, NotFound, TaskCancelled
-from agentmesh.model import FailureKind, Lease, Outcome, State
+from agentmesh.model import FailureKind, Lease, Outcome
 from agentmesh.rules import AVERSION_US, JITTER_BITS, REFUND_CEILING, refund_key, retry_delay_us
 from agentmesh.store.base import Row, Transaction
 
@@ -104,15 +104,13 @@ def end_open_attempt(change: Change, task: Row, outcome: Outcome) -> None:
 
 def put_back(
     change: Change, row: Row, refund: int, *, not_before_us: int | None = None, reason: str | None = None
-) -> State:
-    """After an attempt that did not finish the task: make it claimable again, or failed when its hand-outs are used up."""
+) -> Row:
+    """After an attempt that did not finish it, make a task claimable again, or failed with no hand-outs left; its row."""
     if row["charged"] - refund >= row["max_attempts"]:
-        change.move(row, "failed", charge=-refund, reason=reason or "max_attempts used up")
-        return "failed"
+        return change.move(row, "failed", charge=-refund, reason=reason or "max_attempts used up")
     to = ready_state(row, change.now, not_before_us=not_before_us)
     until = not_before_us if not_before_us is not None else row["not_before_us"]
-    change.move(row, to, charge=-refund, not_before_us=until)
-    return to
+    return change.move(row, to, charge=-refund, not_before_us=until)
 
 
 def retry_at(change: Change, row: Row) -> int:

@@ -113,8 +113,11 @@ def unpark(change: Change, pool: Row) -> None:
 
 
 def refresh(tx: Transaction, pool_pk: int) -> None:
-    """Find a pool's head anew after one of its tasks became ready, left, or changed its urgency."""
-    tx.execute("refresh_pool", pk=pool_pk)
+    """Find a pool's head anew after one of its tasks became ready, left, or changed its urgency; none waits without."""
+    pool = tx.fetch_one("refresh_pool", pk=pool_pk)
+    if pool and pool["head_pk"] is None and pool["lot_pk"] is not None:
+        tx.execute("park_pool", pk=pool_pk, lot_pk=None)
+        _drop_if_empty(tx, pool["lot_pk"])
 
 
 def _drop_if_empty(tx: Transaction, lot_pk: int) -> None:

@@ -2,7 +2,8 @@
 
 Tasks without paths come straight from an index, one probe for each capability set that the agent has. Tasks with paths
 come by their pools; a pool that overlaps a held pattern is parked on the way, so it is looked at once, not by every
-claim. Only when a plan is paused are plans asked one by one.
+claim. Only when a plan is paused are plans asked one by one. A claim that names tags walks the tasks that carry the first
+of them: it costs more the more tasks carry that tag.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from agentmesh.board import paths
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
-from agentmesh.store.base import Row, Transaction
+from agentmesh.store.base import Row, Transaction, Value
 
 PARKED_AT_ONCE = 256
 TOP = 2**62
@@ -42,7 +43,7 @@ class Reach:
     paused: bool = False
 
 
-class TooManyParked(Exception):  # noqa: N818 - a signal between two functions, never an error
+class TooManyParked(Exception):
     """So many pools were parked that the transaction should end before the search goes on."""
 
 
@@ -88,7 +89,7 @@ def pick(tx: Transaction, found: Reach, change: Change | None = None) -> int | N
 
 
 def _pick_plain(tx: Transaction, found: Reach) -> Row | None:
-    wish = {"agent_id": found.ask.agent_id, "now_us": tx.now}
+    wish: dict[str, Value] = {"agent_id": found.ask.agent_id, "now_us": tx.now}
     best: Row | None = None
     for requires_pk in found.eligible:
         if found.plans is None:
@@ -156,7 +157,7 @@ def _pick_tagged(tx: Transaction, found: Reach) -> int | None:
     """Walk the ready tasks of the first tag; the other wishes are weighed one task at a time."""
     first, *others = sorted(found.ask.tags)
     urgency, pk = TOP, 0
-    wish = {"tag": first, "agent_id": found.ask.agent_id, "now_us": tx.now}
+    wish: dict[str, Value] = {"tag": first, "agent_id": found.ask.agent_id, "now_us": tx.now}
     while rows := tx.fetch_all("pick_tagged", urgency=urgency, pk=pk, **wish):
         for row in rows:
             if _suits(tx, row, found, others):

@@ -15,7 +15,7 @@ from agentmesh.clock import word
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, WrongState
 from agentmesh.model import FINAL, Dependency, Page, Task
 from agentmesh.rules import find_cycle, is_met
-from agentmesh.store.base import Row, Transaction
+from agentmesh.store.base import Row, Transaction, Value
 
 ID_LETTERS = 10
 
@@ -145,7 +145,7 @@ def pool(change: Change, plan_pk: int, requires_pk: int, writes: Sequence[str], 
     """The key of the pool for a set of patterns, entered if it is new; None for tasks without paths."""
     if not writes and not reads:
         return None
-    key = {"plan_pk": plan_pk, "requires_pk": requires_pk, "paths": paths.encoded(writes, reads)}
+    key: dict[str, Value] = {"plan_pk": plan_pk, "requires_pk": requires_pk, "paths": paths.encoded(writes, reads)}
     row = change.tx.fetch_one("pool_by_paths", **key)
     if row is None:
         change.tx.execute("insert_pool", **key)

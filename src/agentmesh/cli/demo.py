@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PLAN_FILE: Final = "shop-checkout.toml"
 VICTIM: Final = "ben"
 _KILLED_AT_CLAIM: Final = 2
+_LOOK_SEC: Final = 0.1
 _LONGEST_US: Final = 55_000_000
 _UNTOLD: Final = ("task_created", "task_due")
 
@@ -45,7 +46,7 @@ class Run:
     titles: dict[str, str]
     screen: Screen | None
     start_us: int
-    cursor: int = 0
+    cursor: int
     claims_of_victim: int = 0
     killed: Killed | None = None
 
@@ -111,9 +112,9 @@ def _introduce(screen: Screen | None, wanted: dict[str, Any], path: Path) -> Non
 def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen | None) -> Report:
     titles = {task["id"]: task["title"] for task in wanted["tasks"]}
     clock = SystemClock()
+    start_us, cursor = clock.now_us(), board.status().last_seq
     with swarm(ROLES, path, wanted["plan"]) as agents:
-        run = Run(board, agents, titles, screen, start_us=clock.now_us())
-        run.cursor = board.status().last_seq
+        run = Run(board, agents, titles, screen, start_us, cursor)
         while clock.now_us() - run.start_us < _LONGEST_US:
             for event in _news(run):
                 _tell(run, event)
@@ -124,8 +125,8 @@ def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen |
 
 
 def _news(run: Run) -> Iterator[Event]:
-    """What has happened since the last look; waits up to a second for it."""
-    for event in run.board.events(run.cursor, wait_sec=1):
+    """What has happened since the last look, or nothing for a moment."""
+    for event in run.board.events(run.cursor, wait_sec=_LOOK_SEC):
         run.cursor = event.seq
         yield event
 
@@ -140,14 +141,13 @@ def _tell(run: Run, event: Event) -> None:
     word, style = event_word(event)
     parts: list[Part] = [
         (f"{seconds:5.1f} s  ", "dim"),
-        f"{event.agent_id or '':<9} ",
-        (f"{word:<9}  ", style),
+        f"{event.agent_id or '':<5} ",
+        (f"{word:<9} ", style),
         (task_id, "bold"),
         again,
     ]
-    if event.kind == "task_claimed":
-        parts.append((f"  {run.titles.get(task_id, '')}", "dim"))
-    run.screen.line(*parts)
+    title = run.titles.get(task_id, "") if event.kind == "task_claimed" else ""
+    run.screen.line_with((title, "dim"), *parts)
 
 
 def _kill_in_mid_task(run: Run, event: Event) -> None:
@@ -157,15 +157,14 @@ def _kill_in_mid_task(run: Run, event: Event) -> None:
     run.claims_of_victim += 1
     if run.claims_of_victim < _KILLED_AT_CLAIM or not _holds(run.board, event):
         return
-    victim = run.agents[VICTIM]
+    victim, at_us = run.agents[VICTIM], SystemClock().now_us()
     server_ended = victim.kill()
     if not _holds(run.board, event):
         return  # it was quicker than we: the report will say that nobody was killed in mid-task
-    at_us = SystemClock().now_us()
     run.killed = Killed(VICTIM, victim.pid, str(event.task_id), event.fence or 0, at_us - run.start_us, server_ended)
     if run.screen is not None:
         words = f"{VICTIM} (pid {victim.pid}) is killed with SIGKILL while it holds {event.task_id}"
-        run.screen.line((f"{(at_us - run.start_us) / 1_000_000:5.1f} s  ", "dim"), (words, "bold red"))
+        run.screen.named((f"{(at_us - run.start_us) / 1_000_000:5.1f} s  ", "dim"), (words, "bold red"))
 
 
 def _holds(board: Board, claimed: Event) -> bool:

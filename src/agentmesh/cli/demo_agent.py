@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agentmesh.cli.line_client import CallFailed, LineClient
 
-_WAIT_SEC: Final = 5
+_WAIT_SEC: Final = 2
 _WORK_SEC: Final = 1.0
 
 

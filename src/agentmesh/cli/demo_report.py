@@ -101,11 +101,11 @@ def tell_report(screen: Screen, report: Report) -> None:
 
 def _table(screen: Screen, report: Report) -> None:
     columns = [
+        Column(""),
         Column("TASK"),
         Column("ATTEMPTS", right=True),
         Column("AGENT"),
         Column("TIME", right=True),
-        Column("STATE"),
     ]
     screen.table(columns, [_row(screen, report, task) for task in report.drawing.tasks])
 
@@ -116,7 +116,7 @@ def _row(screen: Screen, report: Report, task: Task) -> list[Part]:
     took = duration(last.ended_us - last.started_us) if last and last.ended_us else ""
     number = (str(len(attempts)), "bold yellow" if len(attempts) > 1 else "")
     agents = " > ".join(dict.fromkeys(a.agent_id for a in attempts))
-    return [(task.id, "bold"), number, agents, took, screen.state(task.state)]
+    return [screen.symbol(task.state), (task.id, "bold"), number, agents, took]
 
 
 def _tell_killed(screen: Screen, report: Report) -> None:

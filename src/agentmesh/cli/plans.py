@@ -9,7 +9,7 @@ from agentmesh.cli.params import agent_option
 from agentmesh.cli.screen import Screen
 from agentmesh.cli.text import count
 from agentmesh.documents import document
-from agentmesh.model import PlanReport
+from agentmesh.model import Json, PlanReport
 
 
 @click.group(cls=MeshGroup)
@@ -31,7 +31,7 @@ def apply(app: App, file: str, agent: str) -> None:
     wanted = read_plan(file)
     with app.open() as board:
         report = board.apply_plan(wanted, agent_id=agent)
-    always = {"created": [], "updated": [], "unchanged": []}
+    always: dict[str, Json] = {"created": [], "updated": [], "unchanged": []}
     app.answer(always | document(report), lambda screen: None if app.quiet else show_report(screen, report))
 
 

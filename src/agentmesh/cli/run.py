@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import click
 
 from agentmesh.cli.command import App, command
 from agentmesh.cli.params import AGENT_VARIABLE
+from agentmesh.cli.text import place
+from agentmesh.errors import BoardNotFound
 
 KEEPALIVE_SEC = 900.0
 
@@ -39,6 +42,8 @@ KEEPALIVE_SEC = 900.0
 def run(app: App, agent: str | None, keepalive_sec: float, durability: Literal["full", "normal"]) -> int:
     """Serve the board to one agent over MCP, on stdin and stdout."""
     target = app.find().target
+    if "://" not in target and not Path(target).exists():
+        raise BoardNotFound(f"There is no board at {place(target)!r}.")
     app.json = False  # standard output is not ours
     from agentmesh.mcp_server import serve_stdio
 

@@ -46,6 +46,8 @@ _SYMBOLS: Final[dict[State, tuple[str, str]]] = {
     "cancelled": ("⊘", "-"),
 }
 _GAP: Final = 2
+_WORTH: Final = 12
+"""Fewer cells than this say nothing of a title."""
 _NARROWEST: Final = 24
 """A wrapped column below this many cells is harder to read than a stacked record."""
 
@@ -81,6 +83,17 @@ class Screen:
         indent = _indent(parts)
         for number, line in enumerate(wrap(parts, max(self.width - indent, 1))):
             self._write([" " * indent if number else "", *line])
+
+    def line_with(self, extra: Part, *parts: Part) -> None:
+        """Write one line and, as far as there is room, something that need not be whole."""
+        from rich.cells import set_cell_size
+
+        room = None if self.width is None else self.width - _cells(parts) - _GAP
+        text, style = (extra, "") if isinstance(extra, str) else extra
+        text = one_line(text)
+        if room is not None and _cells([text]) > room:
+            text = set_cell_size(text, room - 1).rstrip() + "…"[: self.unicode] if room >= _WORTH else ""
+        self.line(*parts, (f"  {text}" if text else "", style))
 
     def named(self, name: Part, *parts: Part) -> None:
         """Write a name and what it stands for; what wraps stays to the right of the name."""

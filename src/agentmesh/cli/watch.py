@@ -1,6 +1,6 @@
 """Watch a board live: who works on what, and what just happened.
 
-The display wakes with each event and once a second for the running leases. In a pipe, events come
+The display looks for news twice a second, which also keeps the running leases counting. In a pipe, events come
 as lines.
 """
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentmesh.board.facade import Board
 
 _KEPT: Final = 100
+_LOOK_SEC: Final = 0.5
 _LOOK_BACK: Final = 20
 
 
@@ -82,7 +83,7 @@ def _look(board: Board, view: View, *, wait_sec: float) -> list[Event]:
 
 def _follow_lines(board: Board, view: View, screen: Screen) -> None:
     while True:
-        for event in _look(board, view, wait_sec=1):
+        for event in _look(board, view, wait_sec=_LOOK_SEC):
             screen.line(*event_parts(event))
         screen.flush()
 
@@ -94,7 +95,7 @@ def _follow_live(board: Board, view: View, screen: Screen) -> None:
     with Live(_picture(view, screen), console=screen.console(), auto_refresh=False) as live:
         while True:
             live.update(_picture(view, screen), refresh=True)
-            _look(board, view, wait_sec=1)
+            _look(board, view, wait_sec=_LOOK_SEC)
 
 
 def _picture(view: View, screen: Screen) -> RenderableType:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agentmesh.clock import Clock, SystemClock
+from agentmesh.clock import Clock
 from agentmesh.errors import AgentMeshError, HoldExhausted, InvalidArgument, LeaseLost, LeaseUnknown
 from agentmesh.mcp_server.arguments import Arguments
 from agentmesh.mcp_server.log import log, log_exception
@@ -38,15 +38,16 @@ class Held:
     """A lease that this session claimed. `over` when there is nothing left to renew."""
 
     lease: Lease
-    period_us: int
+    timeout_us: int
     named_us: int
     renewed_us: int
     over: bool = False
 
     def due_in_us(self, now_us: int) -> int:
-        """Until the next renewal; a clock that was set back makes it due at once."""
+        """Until the next renewal, a third of the lease after the last; at once if the clock was set back."""
         since_us = now_us - self.renewed_us
-        return self.period_us - since_us if since_us >= 0 else 0
+        length_us = min(self.timeout_us, self.lease.expires_us - self.renewed_us)
+        return max(length_us // 3 - since_us, 0) if since_us >= 0 else 0
 
 
 class Session:
@@ -63,7 +64,7 @@ class Session:
         self.board = board
         self.agent = agent
         self._keepalive_us = int(keepalive_sec * 1_000_000)
-        self._clock = clock or SystemClock()
+        self._clock = clock or board.store.clock
         self._held: dict[tuple[str, str], Held] = {}
         self._lock = threading.Lock()
         self._changed = threading.Event()
@@ -73,7 +74,7 @@ class Session:
     def remember(self, agent_id: str, claim: Claim) -> None:
         """Keep a claim's token, and renew its lease from now on."""
         now_us = self._clock.now_us()
-        held = Held(claim.lease, claim.task.lease_timeout_us // 3, now_us, now_us)
+        held = Held(claim.lease, claim.task.lease_timeout_us, now_us, now_us)
         with self._lock:
             self._held[agent_id, claim.task.id] = held
             self._forget_oldest()

@@ -32,12 +32,17 @@ class Gate:
     @contextlib.contextmanager
     def turn(self, timeout_sec: float) -> Iterator[bool]:
         """Wait for a turn, at most `timeout_sec`; whether it was granted (the body runs in any case)."""
-        entered = self._enter(timeout_sec)
+        entered = self.enter(timeout_sec)
         try:
             yield entered
         finally:
-            if entered and fcntl:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            if entered:
+                self.leave()
+
+    def leave(self) -> None:
+        """Let the next writer in."""
+        if fcntl:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     @contextlib.contextmanager
     def checkpointer(self) -> Iterator[bool]:
@@ -61,7 +66,8 @@ class Gate:
             return  # still in the kernel's queue: closing the descriptor under it could lock somebody else's file
         os.close(self._fd)
 
-    def _enter(self, timeout_sec: float) -> bool:
+    def enter(self, timeout_sec: float) -> bool:
+        """Wait for a turn, at most `timeout_sec`; only if it is granted must the caller leave."""
         if not fcntl:  # pragma: no cover - see above
             return True
         if self._usher is None or not self._usher.queueing:

@@ -17,10 +17,10 @@ from typing import TypeVar
 import apsw
 
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
-from agentmesh.model import Micros
 from agentmesh.store.base import Row, StoreOptions, Value, Waiter
+from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.gate import Gate
-from agentmesh.store.sqlite_errors import translated
+from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
 from agentmesh.store.statements import in_dialect
 from agentmesh.store.waiting import Berth, SleepingWaiter
@@ -30,11 +30,6 @@ T = TypeVar("T")
 DIALECT = {"skip_locked": ""}
 LOCKS = "lock_"
 """Statements of this name take row locks. A SQLite writer is alone: they are nothing to it."""
-
-PASSIVE_PAGES = 2000
-"""From here on a writer that has left the gate copies the log into the board file, unless another process does."""
-GATED_PAGES = 4000
-"""From here on a second pass runs inside the gate: only without writers can it reach the end, so the log can restart."""
 
 
 class SqliteTransaction:
@@ -56,7 +51,7 @@ class SqliteTransaction:
             return 0
         if self._probe:
             self._probe.reached("do:" + statement)
-        self._connection.execute(sql, values).fetchall()
+        self._connection.execute(sql, values)
         return self._connection.changes()
 
     def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
@@ -93,7 +88,8 @@ class SqliteStore:
         self.columns: dict[str, tuple[str, ...]] = {}
         with translated(path):
             self.path = locate(path, options)
-            self._gate = Gate(Path(f"{self.path}.gate"))
+            gate = Path(f"{self.path}.gate")
+            self._gate = Gate(gate)
             try:
                 with self._gate.turn(options.busy_timeout_us / 1_000_000):
                     self._writer = open_connection(self.path, options)
@@ -108,9 +104,8 @@ class SqliteStore:
         self._watcher: apsw.Connection | None = None
         self._waiters: set[SleepingWaiter] = set()
         self._closed = False
-        self._log_pages = 0
-        self._next_checkpoint = PASSIVE_PAGES
-        self._writer.set_wal_hook(self._note_log)
+        self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
+        self._writer.set_wal_hook(self._log.committed)
         berth = Berth(Path(meta(self._writer, "waiters")), self.chance)
         self._berth = berth if berth.usable() else None
 
@@ -123,15 +118,18 @@ class SqliteStore:
         try:
             if self._closed:
                 raise BoardClosed("The board is closed.")
-            with translated(self.path):
-                with self._gate.turn(timeout_sec) if self.options.gated else contextlib.nullcontext():
-                    result = self._transact(work)
-                self._reached("committed")
-                if self._log_pages >= self._next_checkpoint:
-                    self._checkpoint(timeout_sec)
-            return result
+            entered = self.options.gated and self._gate.enter(timeout_sec)
+            try:
+                result = self._transact(work)
+            finally:
+                if entered:
+                    self._gate.leave()
+            self._reached("committed")
+        except apsw.Error as error:
+            raise typed(error, self.path) from error
         finally:
             self._turn.release()
+        return result
 
     def read(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` on one snapshot."""
@@ -170,6 +168,7 @@ class SqliteStore:
             self.wake_own()
             if os.getpid() != self._pid:
                 return  # these are the parent's connections
+            self._log.close()
             with self._shelf:
                 for connection in (*self._readers, self._watcher, self._writer):
                     if connection is not None:
@@ -194,24 +193,6 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
             raise
         return result
-
-    def _checkpoint(self, timeout_sec: float) -> None:
-        """Copy the log into the board file, unless another process is at it; a failure costs nothing but log."""
-        self._reached("checkpoint")
-        with self._gate.checkpointer() as mine, contextlib.suppress(apsw.BusyError, apsw.FullError):
-            if not mine:
-                return
-            pages, done = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if pages >= GATED_PAGES and done < pages:
-                with self._gate.turn(timeout_sec):
-                    self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        self._next_checkpoint = self._log_pages + PASSIVE_PAGES // 4
-
-    def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        if pages < self._log_pages:
-            self._next_checkpoint = PASSIVE_PAGES
-        self._log_pages = pages
-        return apsw.SQLITE_OK
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Self, TypeVar
 
 from agentmesh import limits
-from agentmesh.board import leases
+from agentmesh.board import leases, records
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
 from agentmesh.board.claim import Claim
@@ -116,19 +116,20 @@ class Verbs:
 
         return self._write(run)
 
-    def _held(self, lease: Lease | Claim, call: Request | None, work: Callable[[Change, Row], object]) -> Task:
+    def _held(self, lease: Lease | Claim, call: Request | None, work: Callable[[Change, Row], Row]) -> Task:
         """Do something as the holder of an attempt, at most once per request; the task as it then stands."""
         named = lease_of(lease)
 
         def run(change: Change) -> Task:
             shown = leases.shown(change.tx, named)
+            left: list[Row] = []
 
             def act() -> str:
-                work(change, leases.holding(shown))
+                left.append(work(change, leases.holding(shown)))
                 return named.task_id
 
             once(change, shown["agent_id"], call, act)
-            return task_record(change.tx, named.task_id)
+            return records.task(left[0]) if left else task_record(change.tx, named.task_id)
 
         return self._write(run)
 

@@ -199,8 +199,10 @@ class Holding(Verbs):
         limits.text("text", text, limits.TEXT_BYTES)
         limits.long_text("text", text)
         call = request(request_id, "note", task_id=lease_of(lease).task_id, text=text)
-        self._held(lease, call, lambda change, held: attempts.note(change, held, text))
-        return self.notes(lease_of(lease).task_id)[-1]
+        named = lease_of(lease)
+        self._held(named, call, lambda change, held: attempts.note(change, held, text))
+        rows = self._store.read(lambda tx: tx.fetch_all("notes_of_attempt", id=named.task_id, fence=named.fence))
+        return records.note(next(row for row in reversed(rows) if row["text"] == text))
 
     def _claim_now(
         self, ask: Ask, task_id: str | None, call: Request | None, *, resume: bool, take_over: bool
@@ -214,7 +216,7 @@ class Holding(Verbs):
                 task_id,
                 call,
                 self._catalogue,
-                frozenset(self._secrets.values()),
+                self._secrets,
                 resume=resume,
                 take_over=take_over,
             )

@@ -4,7 +4,8 @@ SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL ORDER BY leas
        (SELECT not_before_us FROM task WHERE state = 'scheduled' ORDER BY not_before_us, pk LIMIT 1) AS scheduled_due_us,
        (SELECT COUNT(*) FROM pause) AS pauses,
        (SELECT MAX(pk) FROM requirement) AS newest_requirement,
-       (SELECT pk FROM pool WHERE head_pk IS NOT NULL AND lot_pk IS NULL ORDER BY pk LIMIT 1) AS ready_pool,
+       (SELECT pk FROM pool WHERE head_pk IS NOT NULL AND lot_pk IS NULL
+         ORDER BY requires_pk, head_urgency DESC, head_pk LIMIT 1) AS ready_pool,
        (SELECT pk FROM lot WHERE is_open = 1 ORDER BY pk LIMIT 1) AS open_lot
 
 -- name: pick_ready

@@ -14,7 +14,7 @@ SELECT condition FROM edge WHERE child_pk = :child_pk AND parent_pk = :parent_pk
 -- What a task waits for.
 SELECT parent.pk, parent.id, parent.state, edge.condition
   FROM edge JOIN task AS parent ON parent.pk = edge.parent_pk
- WHERE edge.child_pk = :pk ORDER BY parent.pk
+ WHERE edge.child_pk = :pk ORDER BY edge.parent_pk
 
 -- name: parent_keys
 -- The keys of what a task waits for.
@@ -70,7 +70,7 @@ SELECT parent.pk, parent.priority, parent.urgency, parent.pool_pk
   FROM edge JOIN task AS parent ON parent.pk = edge.parent_pk
  WHERE edge.child_pk = :pk AND parent.urgency > parent.priority AND parent.urgency <= :urgency
    AND parent.state NOT IN ('completed', 'failed', 'cancelled')
- ORDER BY parent.pk
+ ORDER BY edge.parent_pk
 
 -- name: urgency_below
 -- The highest urgency among the open tasks that wait for a task.

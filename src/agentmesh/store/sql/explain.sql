@@ -2,9 +2,9 @@
 -- The open tasks that wait for no other, those first that time and agents can move least by themselves.
 SELECT * FROM (
        SELECT * FROM (SELECT task_view.* FROM task_view WHERE task_view.pk IN (
-              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NULL ORDER BY task.pk LIMIT :most) AS plain
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NULL ORDER BY task.requires_pk, task.urgency DESC, task.pk LIMIT :most) AS plain
                UNION
-              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NOT NULL ORDER BY task.pk LIMIT :most) AS pooled
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NOT NULL ORDER BY task.pool_pk, task.urgency DESC, task.pk LIMIT :most) AS pooled
                UNION
               SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'scheduled' ORDER BY task.not_before_us, task.pk LIMIT :most) AS later
                UNION

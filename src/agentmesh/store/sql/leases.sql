@@ -46,6 +46,11 @@ INSERT INTO note (task_pk, fence, agent_id, at_us, text) VALUES (:task_pk, :fenc
 -- The remarks on a task.
 SELECT fence, agent_id, at_us, text FROM note WHERE task_pk = :task_pk ORDER BY pk
 
+-- name: notes_of_attempt
+-- The remarks on one attempt.
+SELECT note.fence, note.agent_id, note.at_us, note.text FROM note JOIN task ON task.pk = note.task_pk
+ WHERE task.id = :id AND note.fence = :fence ORDER BY note.pk
+
 -- name: put_result
 -- What a task's last completed attempt left behind.
 INSERT INTO result (task_pk, body) VALUES (:task_pk, :body)
@@ -66,7 +71,7 @@ SELECT parent.id, parent.title, parent.state, result.body
   JOIN task AS parent ON parent.pk = edge.parent_pk
   LEFT JOIN result ON result.task_pk = parent.pk AND parent.state = 'completed'
  WHERE edge.child_pk = :task_pk AND parent.state IN ('completed', 'failed', 'cancelled')
- ORDER BY parent.pk
+ ORDER BY edge.parent_pk
 
 -- name: attempt_of
 -- One hand-out of a task.

@@ -52,6 +52,7 @@ UPDATE pool SET (head_pk, head_urgency) =
                  WHERE task.pool_pk = :pk AND task.state = 'pending'
                  ORDER BY task.urgency DESC, task.pk LIMIT 1) AS head)
  WHERE pk = :pk
+RETURNING head_pk, lot_pk
 
 -- name: ready_pools
 -- A page of the pools that wait for nothing, most urgent head first.
@@ -107,11 +108,11 @@ UPDATE pool SET lot_pk = :lot_pk WHERE pk = :pk
 -- The most urgent pools of a lot leave it.
 UPDATE pool SET lot_pk = NULL
  WHERE pk IN (SELECT pool.pk FROM pool WHERE pool.lot_pk = :lot_pk
-               ORDER BY pool.head_urgency DESC, pool.head_pk, pool.pk LIMIT :most)
+               ORDER BY pool.head_urgency DESC, pool.head_pk LIMIT :most)
 
 -- name: parked_in
 -- Whether anything is left in a lot.
-SELECT pk FROM pool WHERE lot_pk = :lot_pk ORDER BY pk LIMIT 1
+SELECT pk FROM pool WHERE lot_pk = :lot_pk ORDER BY head_urgency DESC, head_pk LIMIT 1
 
 -- name: any_pool
 -- Whether tasks with paths are ready for a capability set, wherever they wait.

@@ -60,6 +60,8 @@ CREATE TABLE pool (
 CREATE INDEX pool_ready ON pool (requires_pk, head_urgency DESC, head_pk) WHERE head_pk IS NOT NULL AND lot_pk IS NULL;
 CREATE INDEX pool_plan_ready ON pool (plan_pk, requires_pk, head_urgency DESC, head_pk) WHERE head_pk IS NOT NULL AND lot_pk IS NULL;
 CREATE INDEX pool_parked ON pool (lot_pk, requires_pk, head_urgency DESC, head_pk) WHERE lot_pk IS NOT NULL;
+CREATE INDEX pool_lot ON pool (lot_pk, head_urgency DESC, head_pk) WHERE lot_pk IS NOT NULL;
+CREATE INDEX pool_waiting ON pool (requires_pk, pk) WHERE head_pk IS NOT NULL AND lot_pk IS NOT NULL;
 CREATE INDEX lot_open ON lot (pk) WHERE is_open = 1;
 
 CREATE TABLE task (
