@@ -7,8 +7,6 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from agentmesh import Board
 from agentmesh.limits import BATCH
 
@@ -39,13 +37,6 @@ def pair(board: Board) -> None:
     if not claim:
         raise RuntimeError(f"The board ran out of tasks: {claim.message}")
     claim.complete(RESULT)
-
-
-def truncate_log(path: Path) -> None:
-    """Bring the log into the board file and empty it."""
-    connection = apsw.Connection(str(path))
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    connection.close()
 
 
 def log_bytes(path: Path) -> int:

@@ -10,6 +10,9 @@ from statistics import median
 Side = Callable[[], float]
 """Does one round and returns seconds for each operation in it; what it has to prepare is not in that time."""
 
+PAUSE_SEC = 0.05
+"""Between two sides, so that what the one left to the background does not fall on the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -40,6 +43,7 @@ def alternate(ours: Side, theirs: Side, rounds: int) -> Compared:
     for number in range(rounds + 1):
         order = (0, 1) if number % 2 else (1, 0)
         for which in order:
+            time.sleep(PAUSE_SEC)
             taken = (ours, theirs)[which]()
             if number:
                 found[which].append(taken)

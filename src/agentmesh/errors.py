@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+PATH_SHOWN = 12
+
 
 class AgentMeshError(Exception):
     """Base of all. `code` is stable, `hint` is the one safe next step."""
@@ -139,7 +141,7 @@ class CycleRefused(Conflict):
     hint = "Remove one edge of the named path, or leave this one out."
 
     def __init__(self, path: Sequence[str]) -> None:
-        shown = list(path) if len(path) <= 12 else [*path[:6], "...", *path[-5:]]
+        shown = list(path) if len(path) <= PATH_SHOWN else [*path[: PATH_SHOWN // 2], "...", *path[-PATH_SHOWN // 2 :]]
         super().__init__(
             "The edge would close a cycle: " + " -> ".join(repr(i) if i != "..." else i for i in shown) + "."
         )

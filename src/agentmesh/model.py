@@ -36,6 +36,7 @@ PathMode = Literal["write", "read"]
 PauseScope = Literal["board", "plan", "agent"]
 Advice = Literal["wait", "stop", "blocked_by"]
 
+FENCE_DIGITS: Final = 18
 DEFAULT_PLAN: Final = "default"
 OPERATOR: Final = "operator"
 
@@ -117,7 +118,7 @@ class Lease:
     def from_token(cls, task_id: str, token: str) -> Lease | None:
         """Read a token back; None when it has not the form of one."""
         fence, _, secret = token.partition(".")
-        if not (fence.isascii() and fence.isdigit() and secret and len(fence) <= 18):
+        if not (fence.isascii() and fence.isdigit() and secret and len(fence) <= FENCE_DIGITS):
             return None
         return cls(task_id, int(fence), secret)
 

@@ -28,13 +28,14 @@ def normalised(field: str, pattern: object) -> str:
     if not isinstance(pattern, str):
         raise InvalidArgument(field, "each pattern must be text")
     text = unicodedata.normalize("NFC", pattern)
+    text += "**" if text.endswith("/") and text != "/" else ""
     if not text or len(text) > LONGEST or not text.isprintable():
         raise InvalidArgument(field, f"a pattern has 1 to {LONGEST} printable characters")
     if text.startswith("/") or text[1:2] == ":":
         raise InvalidArgument(field, "a pattern is relative to the workspace, not absolute")
     if REFUSED & set(text):
         raise InvalidArgument(field, "a pattern knows `*` and `**` only; brackets, `?` and backslashes are refused")
-    segments = (text + "**" if text.endswith("/") else text).split("/")
+    segments = text.split("/")
     if len(segments) > DEEPEST:
         raise InvalidArgument(field, f"a pattern has at most {DEEPEST} segments")
     if any(segment in ("", ".", "..") or ("**" in segment and segment != "**") for segment in segments):

@@ -1,1 +1,1 @@
-"""What a board does: plain functions on a transaction, one module a subject, and `Board`, which runs each in its own."""
+"""What a board does: plain functions on a transaction, one module a subject, and `Board`, which runs them."""

@@ -17,7 +17,6 @@ from agentmesh.errors import StoreError
 from agentmesh.model import FINAL, STATES, State
 from agentmesh.store.base import Row, Transaction
 
-
 ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 

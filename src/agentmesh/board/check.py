@@ -1,8 +1,8 @@
 """`check()`: what the rows of a board say of each promise.
 
 It reads one snapshot and trusts no counter: what is kept for speed (tallies, countdowns, urgencies, pool heads) is
-worked out anew from the rows and compared. A statement named `check_pN_*` finds the rows that break promise N; a promise
-is held when all of its statements find none.
+worked out anew from the rows and compared. A statement named `check_pN_*` finds the rows that break promise N; a
+promise is held when all of its statements find none.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from agentmesh.model import FINAL, STATES, Advice, DependencyResult, FailureKind
 from agentmesh.store.base import Row, Transaction
 
 if TYPE_CHECKING:
-    from agentmesh.board.facade import Board
+    from agentmesh.board.verbs.holding import Holding
 
 CARRIED_BYTES = 32 * 1024
 """How much of its dependencies' results a claim carries; the rest is to be had by `get_task`."""
@@ -37,7 +37,7 @@ class Claim:
     lease: Lease
     dependencies: tuple[DependencyResult, ...] = ()
     resumed: bool = False
-    board: Board = field(repr=False, compare=False, kw_only=True)
+    board: Holding = field(repr=False, compare=False, kw_only=True)
 
     @property
     def lease_expires_us(self) -> int:
@@ -88,11 +88,11 @@ class Handed(NamedTuple):
 def claim(
     change: Change,
     ask: Ask,
+    *,
     task_id: str | None,
     call: Request | None,
     catalogue: Catalogue,
     known: Mapping[str, str],
-    *,
     resume: bool,
     take_over: bool,
 ) -> Handed | NoClaim | None:
@@ -121,7 +121,7 @@ def claim(
 def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClaim | None:
     """Hand out the best task for an ask; None when the transaction should end and the search go on in another."""
     pulse = change.tx.fetch_one("pulse") or {}
-    more = heal.due(change, pulse)
+    more = heal.heal(change, pulse)
     if change.ready:
         change.refresh_pools()
         pulse = change.tx.fetch_one("pulse") or {}

@@ -119,7 +119,8 @@ class _View:
             found = paths.blocker(self._tx, row["workspace"], paths.wants(row["paths"]), row["pk"])
             if found is not None:
                 held = self._tx.fetch_one("holder_of", pk=found[1]["task_pk"]) or {}
-                message = f"{row['id']} needs {found[0][0]}, which overlaps {found[1]['pattern']}, held by {held.get('holder')} for {held.get('id')}."
+                overlaps = f"{row['id']} needs {found[0][0]}, which overlaps {found[1]['pattern']}"
+                message = f"{overlaps}, held by {held.get('holder')} for {held.get('id')}."
                 return Cause(
                     "paths_held", message, row["id"], waiting, held.get("holder"), held.get("lease_expires_us")
                 )

@@ -11,7 +11,7 @@ from agentmesh.store.base import Row
 BATCH = 50
 
 
-def due(change: Change, pulse: Row) -> bool:
+def heal(change: Change, pulse: Row) -> bool:
     """Reclaim due leases and promote due tasks, one batch each; whether a batch was full, so that more may be due."""
     more = False
     if pulse["lease_due_us"] is not None and pulse["lease_due_us"] <= change.now:
@@ -23,11 +23,8 @@ def due(change: Change, pulse: Row) -> bool:
 
 def reclaim(change: Change) -> list[Lease]:
     """Take back the attempts whose lease is due, longest due first; the leases that ended by it."""
-    taken = []
-    for row in change.tx.fetch_all("due_attempts", now_us=change.now, most=BATCH):
-        if reclaim_one(change, row["id"], row["fence"]):
-            taken.append(Lease(row["id"], row["fence"], ""))
-    return taken
+    due = change.tx.fetch_all("due_attempts", now_us=change.now, most=BATCH)
+    return [Lease(row["id"], row["fence"], "") for row in due if reclaim_one(change, row["id"], row["fence"])]
 
 
 def reclaim_one(change: Change, task_id: str, fence: int) -> bool:

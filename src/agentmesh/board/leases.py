@@ -105,7 +105,7 @@ def end_open_attempt(change: Change, task: Row, outcome: Outcome) -> None:
 def put_back(
     change: Change, row: Row, refund: int, *, not_before_us: int | None = None, reason: str | None = None
 ) -> Row:
-    """After an attempt that did not finish it, make a task claimable again, or failed with no hand-outs left; its row."""
+    """Make a task claimable again after an attempt that did not finish it, or failed with no hand-outs left."""
     if row["charged"] - refund >= row["max_attempts"]:
         return change.move(row, "failed", charge=-refund, reason=reason or "max_attempts used up")
     to = ready_state(row, change.now, not_before_us=not_before_us)

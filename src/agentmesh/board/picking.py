@@ -2,8 +2,8 @@
 
 Tasks without paths come straight from an index, one probe for each capability set that the agent has. Tasks with paths
 come by their pools; a pool that overlaps a held pattern is parked on the way, so it is looked at once, not by every
-claim. Only when a plan is paused are plans asked one by one. A claim that names tags walks the tasks that carry the first
-of them: it costs more the more tasks carry that tag.
+claim. Only when a plan is paused are plans asked one by one. A claim that names tags walks the tasks that carry the
+first of them: it costs more the more tasks carry that tag.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ class TaskDetails(TypedDict, total=False):
     description: long text for the agent, at most 64 KiB. priority: -1,000,000 to 1,000,000, higher is more urgent.
     requires: capabilities an agent must have. tags: free labels. writes, reads: path patterns. payload: any JSON, at
     most 64 KiB. estimate_usd: expected cost. lease_timeout_sec: how long a lease lasts without a heartbeat (60).
-    max_hold_sec: how long one attempt may be held at all (4 hours). max_attempts: charged hand-outs before it fails (3).
-    not_before: an instant before which it is not handed out, RFC 3339 or epoch seconds.
+    max_hold_sec: how long one attempt may be held at all (4 hours). max_attempts: charged hand-outs before it
+    fails (3). not_before: an instant before which it is not handed out, RFC 3339 or epoch seconds.
     """
 
     description: str | None
@@ -46,8 +46,8 @@ class TaskDetails(TypedDict, total=False):
 class TaskFields(TaskDetails, total=False):
     """What can be said of a task when it is created.
 
-    id: its id, made up when missing. plan: its plan (`default`). depends_on: tasks it waits for, each an id, `id:failed`,
-    `id:finished`, a `Dependency` or a mapping with `id` and `condition`.
+    id: its id, made up when missing. plan: its plan (`default`). depends_on: tasks it waits for, each an id,
+    `id:failed`, `id:finished`, a `Dependency` or a mapping with `id` and `condition`.
     """
 
     id: str | None

@@ -34,7 +34,10 @@ def insert(change: Change, specs: Sequence[Spec], agent_id: str) -> list[str]:
     urgencies = _urgencies(named)
     rows: dict[str, Row] = {}
     for name, spec in named.items():
-        rows[name] = _insert_one(change, name, spec, urgencies[name], named, outside, agent_id)
+        unmet = sum(
+            edge.id in named or not is_met(edge.condition, outside[edge.id]["state"]) for edge in spec.depends_on
+        )
+        rows[name] = _insert_one(change, name, spec, urgency=urgencies[name], unmet=unmet, agent_id=agent_id)
     for name, spec in named.items():
         for edge in spec.depends_on:
             parent = rows.get(edge.id) or outside[edge.id]
@@ -219,19 +222,10 @@ def _urgencies(named: Mapping[str, Spec]) -> dict[str, int]:
     return found
 
 
-def _insert_one(
-    change: Change,
-    name: str,
-    spec: Spec,
-    urgency: int,
-    named: Mapping[str, Spec],
-    outside: Mapping[str, Row],
-    agent_id: str,
-) -> Row:
+def _insert_one(change: Change, name: str, spec: Spec, *, urgency: int, unmet: int, agent_id: str) -> Row:
     plan_pk = plan(change, spec.plan)
     requires_pk = requirement(change, spec.requires)
     pool_pk = pool(change, plan_pk, requires_pk, spec.writes, spec.reads)
-    unmet = sum(edge.id in named or not is_met(edge.condition, outside[edge.id]["state"]) for edge in spec.depends_on)
     state = ready_state({"unmet": unmet, "not_before_us": spec.not_before_us}, change.now)
     has_body = spec.description is not None or spec.payload is not None
     row = change.tx.fetch_one(

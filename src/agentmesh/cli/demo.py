@@ -7,7 +7,6 @@ only starts them, tells what the board's history says, and kills one.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -116,19 +115,21 @@ def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen |
     with swarm(ROLES, path, wanted["plan"]) as agents:
         run = Run(board, agents, titles, screen, start_us, cursor)
         while clock.now_us() - run.start_us < _LONGEST_US:
-            for event in _news(run):
+            news = _news(run)
+            for event in news:
                 _tell(run, event)
+            for event in news:
                 _kill_in_mid_task(run, event)
             if all(agent.ended() is not None for agent in agents.values()):
                 break
     return _report(run, path, clock.now_us() - run.start_us)
 
 
-def _news(run: Run) -> Iterator[Event]:
+def _news(run: Run) -> list[Event]:
     """What has happened since the last look, or nothing for a moment."""
-    for event in run.board.events(run.cursor, wait_sec=_LOOK_SEC):
-        run.cursor = event.seq
-        yield event
+    news = run.board.events(run.cursor, wait_sec=_LOOK_SEC)
+    run.cursor = news[-1].seq if news else run.cursor
+    return news
 
 
 def _tell(run: Run, event: Event) -> None:

@@ -47,7 +47,7 @@ class Berth:
         """A new socket that others can poke, and its name."""
         name = f"{os.getpid():x}-{word(self._chance, 8)}"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        listener.setblocking(False)
+        listener.setblocking(False)  # noqa: FBT003 - the standard library takes it by place
         listener.bind(str(self._folder / name))
         return listener, name
 
@@ -77,7 +77,7 @@ class Berth:
     def _send(self, name: str, had: frozenset[str]) -> bool:
         if self._sender is None:
             self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._sender.setblocking(False)
+            self._sender.setblocking(False)  # noqa: FBT003 - the standard library takes it by place
         path = self._folder / name
         try:
             self._sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))

@@ -213,10 +213,10 @@ class Holding(Verbs):
             return claim.claim(
                 change,
                 ask,
-                task_id,
-                call,
-                self._catalogue,
-                self._secrets,
+                task_id=task_id,
+                call=call,
+                catalogue=self._catalogue,
+                known=self._secrets,
                 resume=resume,
                 take_over=take_over,
             )
