@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from agentmesh import Board
 from agentmesh.limits import BATCH
@@ -37,6 +40,13 @@ def pair(board: Board) -> None:
     if not claim:
         raise RuntimeError(f"The board ran out of tasks: {claim.message}")
     claim.complete(RESULT)
+
+
+def truncate_log(path: Path) -> None:
+    """Bring the log into the board file and empty it, while nobody else is at the board."""
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.set_busy_timeout(5_000)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def log_bytes(path: Path) -> int:

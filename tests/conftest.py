@@ -1,9 +1,13 @@
 """What all tests share: a clock to turn, a path for a board, a board on both that must be sound when the test ends."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.boards import open_board, violations
 from tests.support.clock import TurnableClock
+
+settings.register_profile("agentmesh", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("agentmesh")
 
 
 def pytest_configure(config):

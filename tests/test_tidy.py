@@ -16,16 +16,12 @@ MOST_LINES_OF_A_BODY = 70
 MOST_LINES_OF_A_FILE = 500
 
 VAGUE_NAME = re.compile(r"(utils?|common|helpers?|managers?)")
-SQL_TEXT = re.compile(
-    r"\b(SELECT\b.+\bFROM|INSERT\b.+\bINTO|UPDATE\b.+\bSET|DELETE\s+FROM)\b", re.DOTALL
-)
+SQL_TEXT = re.compile(r"\b(SELECT\b.+\bFROM|INSERT\b.+\bINTO|UPDATE\b.+\bSET|DELETE\s+FROM)\b", re.DOTALL)
 EXCEPTION_TO_A_RULE = re.compile(
     r"type:\s*ignore(?P<types>\[[\w, -]+\])?|\bnoqa\b(?P<lint>:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)?"
 )
 WAIT_BY_THE_WALL_CLOCK = re.compile(r"\bsleep\(")
-FOREIGN_PLACE = re.compile(
-    r"(?<![\w.-])/(work|root|home)/|\b(pypi\.org|pythonhosted\.org|npmjs\.(org|com))\b"
-)
+FOREIGN_PLACE = re.compile(r"(?<![\w.-])/(work|root|home)/|\b(pypi\.org|pythonhosted\.org|npmjs\.(org|com))\b")
 
 
 def python_files(*folders: str) -> Iterator[Path]:
@@ -142,19 +138,14 @@ def test_a_name_says_what_is_inside():
 def test_no_test_waits_by_the_wall_clock():
     """Tests turn a clock or wait for a signal, so they are fast and never flaky."""
     assert [
-        place(path, line)
-        for path in python_files("tests")
-        for line in matching_lines(path, WAIT_BY_THE_WALL_CLOCK)
+        place(path, line) for path in python_files("tests") for line in matching_lines(path, WAIT_BY_THE_WALL_CLOCK)
     ] == []
 
 
 def test_sql_lives_in_sql_files():
     """No Python string in src holds a statement on rows."""
     assert [
-        place(path, line)
-        for path in python_files("src")
-        for line, text in texts(path)
-        if SQL_TEXT.search(text)
+        place(path, line) for path in python_files("src") for line, text in texts(path) if SQL_TEXT.search(text)
     ] == []
 
 
@@ -170,11 +161,7 @@ def test_an_exception_to_a_rule_is_explained():
 
 def test_no_file_knows_the_machine_it_was_written_on():
     """No folder of a developer's machine and no package registry is named in the repository."""
-    assert [
-        place(path, line)
-        for path in committed_files()
-        for line in matching_lines(path, FOREIGN_PLACE)
-    ] == []
+    assert [place(path, line) for path in committed_files() for line in matching_lines(path, FOREIGN_PLACE)] == []
 
 
 def test_a_changelog_fragment_has_a_known_type():
@@ -184,8 +171,7 @@ def test_a_changelog_fragment_has_a_known_type():
     assert [
         place(path)
         for path in (ROOT / towncrier["directory"]).iterdir()
-        if path.name != "README.md"
-        and not re.fullmatch(rf"(\d+|\+[\w-]+)\.({types})(\.\d+)?\.md", path.name)
+        if path.name != "README.md" and not re.fullmatch(rf"(\d+|\+[\w-]+)\.({types})(\.\d+)?\.md", path.name)
     ] == []
 
 

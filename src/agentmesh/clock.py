@@ -46,6 +46,18 @@ def secret(chance: Chance) -> str:
     return format(chance.getrandbits(80), "020x")
 
 
+class Patience:
+    """A stretch of real time that several waits for locks share; nothing on a board depends on it."""
+
+    def __init__(self, us: int) -> None:
+        self._end = time.monotonic() + us / 1_000_000
+
+    @property
+    def left_sec(self) -> float:
+        """What is left of it."""
+        return max(self._end - time.monotonic(), 0.0)
+
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32 in lower case: no letter that is mistaken for a digit."""
 

@@ -106,9 +106,9 @@ def choice(field: str, value: object, allowed: Sequence[str]) -> str:
 def duration_us(field: str, value: object, bounds: tuple[float, float]) -> int:
     """Seconds as microseconds, within bounds given in seconds."""
     low, high = bounds
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidArgument(field, "must be a number of seconds")
-    if not low <= value <= high:
+    if not low <= value <= high:  # NaN is not, either
         raise InvalidArgument(field, f"must be from {low:g} to {high:g} seconds")
     return round(value * 1_000_000)
 
@@ -121,7 +121,7 @@ def instant_us(field: str, value: object) -> int:
         except ValueError:
             raise InvalidArgument(field, "must be an RFC 3339 instant such as 2026-01-31T09:00:00Z") from None
     if isinstance(value, datetime):
-        if value.tzinfo is None:
+        if value.utcoffset() is None:
             raise InvalidArgument(field, "must say its offset from UTC (Z or +hh:mm)")
         since = value - datetime(1970, 1, 1, tzinfo=UTC)
         found = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
@@ -134,14 +134,16 @@ def pusd(field: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int, float, Decimal)):
         raise InvalidArgument(field, "must be an amount of dollars")
     try:
-        amount = Decimal(str(value)) * PUSD
-    except InvalidOperation:
+        amount = Decimal(str(value))
+    except (InvalidOperation, ValueError):  # an integer of thousands of digits has no text
         raise InvalidArgument(field, "must be an amount of dollars") from None
-    if not amount.is_finite() or not 0 <= amount <= INTEGER:
+    if not amount.is_finite() or not 0 <= amount <= INTEGER // PUSD:
         raise InvalidArgument(field, f"must be from 0 to {INTEGER // PUSD} dollars")
-    if amount != amount.to_integral_value():
+    _, digits, exponent = amount.as_tuple()
+    too_fine = -12 - int(exponent)
+    if too_fine > 0 and any(digits[-too_fine:]):
         raise InvalidArgument(field, "must have at most 12 decimals")
-    return int(amount)
+    return int(amount * PUSD)
 
 
 def json_text(field: str, value: Json, most: int = TEXT_BYTES) -> str:
@@ -150,7 +152,7 @@ def json_text(field: str, value: Json, most: int = TEXT_BYTES) -> str:
     Refused are nesting over 64 levels, NaN and infinities, integers over 64 bits, keys that are not text, lone
     surrogates, NUL, and whatever JSON does not know: readers differ on them.
     """
-    _walk(field, value)
+    _walk(field, value, most)
     encoded = ENCODE(value)
     size = len(encoded.encode())
     if size > most:
@@ -158,7 +160,7 @@ def json_text(field: str, value: Json, most: int = TEXT_BYTES) -> str:
     return encoded
 
 
-def _walk(field: str, value: Json) -> None:
+def _walk(field: str, value: Json, most: int) -> None:
     level, depth = [value], 0
     while level:
         depth += 1
@@ -176,6 +178,8 @@ def _walk(field: str, value: Json) -> None:
                 below.extend(node)
             else:
                 _scalar(field, node)
+        if len(below) > most:  # a value that holds itself many times over, too
+            raise InvalidArgument(field, f"must have at most {most} bytes as JSON, has more")
         level = below
 
 

@@ -72,6 +72,16 @@ def test_a_task_that_is_taken_is_an_error(call, claimed):
     assert "'ada'" in result.stderr
 
 
+def test_a_task_that_is_not_ready_is_not_handed_out(call, board):
+    """Naming it does not open the gate: exit 3 says why."""
+    board.create_task("build", id="build")
+    board.create_task("test", id="test", depends_on=["build"])
+    result = call("claim", "test", "--agent", "ada")
+
+    assert result.exit_code == 3
+    assert "waits for 1" in result.stdout
+
+
 def test_an_attempt_is_resumed_only_on_request(call, claimed):
     """With a new token; the old one is worth nothing then."""
     task, token = claimed

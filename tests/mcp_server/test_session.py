@@ -10,34 +10,6 @@ TOOLS = {tool.name: tool for tool in TABLE}
 SECOND_US = 1_000_000
 
 
-class HandClock:
-    """A clock that only hands move."""
-
-    def __init__(self):
-        self.us = 1_700_000_000 * SECOND_US
-
-    def now_us(self):
-        """What the hands show."""
-        return self.us
-
-    def turn(self, seconds):
-        """Move on, or back."""
-        self.us += round(seconds * SECOND_US)
-
-
-@pytest.fixture
-def clock():
-    """The clock of board and session."""
-    return HandClock()
-
-
-@pytest.fixture
-def board(tmp_path, clock):
-    """A new board."""
-    with Board.open(tmp_path / "board.db", clock=clock) as board:
-        yield board
-
-
 @pytest.fixture
 def session(board, clock, monkeypatch):
     """A session whose keepalive runs when the test says so: its thread never starts."""
@@ -72,7 +44,7 @@ def test_nothing_is_renewed_before_a_third_of_the_lease(session, board, claim, c
     claim()
     before = expires_us(board)
     assert session.renew() == 20 * SECOND_US
-    clock.turn(19)
+    clock.advance(19)
     assert session.renew() == 1 * SECOND_US
     assert expires_us(board) == before
 
@@ -81,15 +53,15 @@ def test_a_lease_is_renewed_every_third(session, board, claim, clock):
     """For as long as the agent is heard of."""
     claim()
     for _ in range(10):
-        clock.turn(20)
+        clock.advance(20)
         assert session.renew() == 20 * SECOND_US
-    assert expires_us(board) == clock.us + 60 * SECOND_US
+    assert expires_us(board) == clock.now_us() + 60 * SECOND_US
 
 
 def test_a_clock_that_is_set_back_renews_at_once(session, claim, clock):
     """A wait by the wrong hour would lose the lease."""
     claim()
-    clock.turn(-3600)
+    clock.advance(-3600)
     assert session.renew() == 20 * SECOND_US
 
 
@@ -97,15 +69,15 @@ def test_renewal_ends_some_time_after_the_task_was_last_named(session, claim, cl
     """The lease runs out; naming the task before that goes on with it."""
     claim()
     for _ in range(44):
-        clock.turn(20)
+        clock.advance(20)
         session.renew()
     do(session, "get_task", task_id="a")
     for _ in range(44):
-        clock.turn(20)
+        clock.advance(20)
         assert session.renew() is not None
-    clock.turn(20)
+    clock.advance(20)
     assert session.renew() is None
-    clock.turn(60)
+    clock.advance(60)
     assert do(session, "claim_task", agent_id="bob")["task"]["id"] == "a"
 
 
@@ -113,10 +85,10 @@ def test_naming_another_task_helps_this_one_nothing(session, claim, clock):
     """Each lease has its own end."""
     claim("a")
     claim("b")
-    clock.turn(880)
+    clock.advance(880)
     do(session, "heartbeat", task_id="b", agent_id="ada")
-    clock.turn(20)
-    assert [held.lease.task_id for held in session._cared_for(clock.us)] == ["b"]
+    clock.advance(20)
+    assert [held.lease.task_id for held in session._cared_for(clock.now_us())] == ["b"]
 
 
 def test_an_ended_task_is_renewed_no_more(session, claim):
@@ -129,7 +101,7 @@ def test_an_ended_task_is_renewed_no_more(session, claim):
 def test_a_lost_lease_is_dropped_and_its_loss_still_told(session, board, claim, clock, capfd):
     """The board says why, not that the session forgot."""
     claim()
-    clock.turn(61)
+    clock.advance(61)
     board.reclaim_zombies()
     assert session.renew() is None
     assert "keepalive" in capfd.readouterr().err
@@ -140,9 +112,9 @@ def test_a_lost_lease_is_dropped_and_its_loss_still_told(session, board, claim, 
 def test_a_lease_is_never_renewed_past_its_longest_hold(session, board, claim, clock):
     """The board ends it."""
     claim(max_hold_sec=100)
-    start = clock.us
+    start = clock.now_us()
     for _ in range(12):
-        clock.turn(10)
+        clock.advance(10)
         session.renew()
     assert expires_us(board) is None or expires_us(board) <= start + 100 * SECOND_US
 

@@ -5,7 +5,6 @@ from importlib.metadata import version
 
 import pytest
 
-from agentmesh import Board
 from agentmesh.errors import AgentMeshError, InvalidArgument, LeaseUnknown
 from agentmesh.mcp_server.about import INSTRUCTIONS, SERVER
 from agentmesh.mcp_server.reply import compact
@@ -19,12 +18,9 @@ TOOLS_TO_COME_TOKENS = 1000  # blackboard and ledger
 
 
 @pytest.fixture
-def session(tmp_path):
+def session(board):
     """A session on a new board, which renews nothing."""
-    with Board.open(tmp_path / "board.db") as board:
-        session = Session(board, keepalive_sec=0)
-        yield session
-        session.close()
+    return Session(board, keepalive_sec=0)
 
 
 @pytest.fixture

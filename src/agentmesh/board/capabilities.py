@@ -31,7 +31,7 @@ class Catalogue:
             self._newest = newest
         version, keys = self._eligible.get(capabilities, (-1, ()))
         if version != newest:
-            keys = tuple(pk for pk, names in self._known.items() if names <= capabilities)
+            keys = tuple(pk for pk, names in tuple(self._known.items()) if names <= capabilities)
             self._eligible[capabilities] = (newest, keys)
         return keys
 

@@ -76,7 +76,7 @@ class Change:
         final = to in FINAL
         moved = {
             "state": to,
-            "not_before_us": not_before_us,
+            "not_before_us": task["not_before_us"] if not_before_us is None else not_before_us,
             "ended_us": self.now if final else None,
             "reason": reason,
             "root_pk": root_pk,

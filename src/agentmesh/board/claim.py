@@ -151,7 +151,7 @@ def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim:
             raise AlreadyClaimed(task_id, row["holder"] or "", row["lease_expires_us"] or 0)
         row = task_row(change.tx, task_id)
     elif row["state"] == "scheduled" and row["not_before_us"] <= change.now:
-        change.move(row, "pending", not_before_us=row["not_before_us"])
+        change.move(row, "pending")
         change.event("task_due", row)
         row = task_row(change.tx, task_id)
     refusal = _refusal(change.tx, row, ask)
@@ -199,7 +199,7 @@ def hand_out(change: Change, row: Row, agent_id: str) -> Handed:
         if pool is not None:
             paths.unpark(change, pool)
             held = paths.take(change, row, fence, paths.wants(pool["paths"]))
-    handed = change.move(row, "in_progress", handed=1, charge=1, not_before_us=row["not_before_us"])
+    handed = change.move(row, "in_progress", handed=1, charge=1)
     change.tx.execute(
         "open_attempt",
         task_pk=row["pk"],

@@ -77,7 +77,7 @@ def connect(change: Change, child: Row, parent: Row, condition: Condition) -> No
             ended(change, cancelled, "cancelled")
         return
     if child["state"] in ("pending", "scheduled"):
-        change.move(child, "blocked", not_before_us=child["not_before_us"])
+        change.move(child, "blocked")
     if child["urgency"] > parent["urgency"]:
         raise_parent(change, child)
 
@@ -105,7 +105,7 @@ def remove(change: Change, child: Row, parent: Row) -> bool:
     change.event("dependency_removed", child, parent=parent["id"])
     if held and child["state"] == "blocked" and child["unmet"] == 1:
         to = ready_state(child, change.now, unmet=0)
-        change.move(child, to, not_before_us=child["not_before_us"])
+        change.move(child, to)
     if parent["state"] not in FINAL and parent["priority"] < parent["urgency"] <= child["urgency"]:
         _recompute(change, parent)
     return True

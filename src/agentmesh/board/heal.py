@@ -56,6 +56,6 @@ def promote(change: Change) -> int:
     for due_row in rows:
         row = locked_row(change.tx, due_row["id"])
         if row["state"] == "scheduled" and row["not_before_us"] <= change.now:
-            change.move(row, "pending", not_before_us=row["not_before_us"])
+            change.move(row, "pending")
             change.event("task_due", row)
     return len(rows)

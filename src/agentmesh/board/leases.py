@@ -109,8 +109,7 @@ def put_back(
     if row["charged"] - refund >= row["max_attempts"]:
         return change.move(row, "failed", charge=-refund, reason=reason or "max_attempts used up")
     to = ready_state(row, change.now, not_before_us=not_before_us)
-    until = not_before_us if not_before_us is not None else row["not_before_us"]
-    return change.move(row, to, charge=-refund, not_before_us=until)
+    return change.move(row, to, charge=-refund, not_before_us=not_before_us)
 
 
 def retry_at(change: Change, row: Row) -> int:

@@ -103,7 +103,7 @@ def _reopen_one(change: Change, row: Row, agent_id: str) -> None:
     lent = below["urgency"] if below else None
     urgency = row["priority"] if lent is None else max(row["priority"], lent)
     change.tx.execute("open_again", pk=row["pk"], unmet=unmet, urgency=urgency)
-    change.move(row, ready_state(row, change.now, unmet=unmet), not_before_us=row["not_before_us"])
+    change.move(row, ready_state(row, change.now, unmet=unmet))
     change.event("task_reopened", row, agent_id=agent_id, was=row["state"])
     fresh = task_row(change.tx, row["id"])
     dependencies.raise_parent(change, fresh)
@@ -115,7 +115,7 @@ def _wait_again(change: Change, child: Row, *, held: bool) -> None:
         return
     change.tx.execute("count_edge", pk=child["pk"], parents=0, unmet=1)
     if child["state"] in ("pending", "scheduled"):
-        change.move(child, "blocked", not_before_us=child["not_before_us"])
+        change.move(child, "blocked")
 
 
 def _can_open(change: Change, child: Row) -> bool:

@@ -345,7 +345,7 @@ def _reschedule(change: Change, row: Row, not_before_us: int | None) -> None:
     moved = {**row, "not_before_us": not_before_us}
     to = ready_state(moved, change.now)
     if row["state"] in ("pending", "scheduled") and to != row["state"]:
-        change.move(moved, to, not_before_us=not_before_us)
+        change.move(moved, to)
 
 
 def _tag(change: Change, task_pk: int, tags: Sequence[str]) -> None:

@@ -100,12 +100,16 @@ class _Shared(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then the shared ones."""
-        own = [p.get_help_record(ctx) for p in super().get_params(ctx)]
-        shared = [p.get_help_record(ctx) for p in _SHARED]
-        for title, records in (("Options", own), ("Everywhere", shared)):
-            if rows := [record for record in records if record is not None]:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        for title, options in (("Options", super().get_params(ctx)), ("Everywhere", _SHARED)):
+            records = [option.get_help_record(ctx) for option in options if isinstance(option, click.Option)]
+            write_section(formatter, title, [record for record in records if record is not None])
+
+
+def write_section(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
+    """Names and what they mean, side by side as far as the terminal is wide enough."""
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows, col_max=min(30, formatter.width // 3))
 
 
 class MeshCommand(_Shared):

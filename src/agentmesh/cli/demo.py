@@ -67,7 +67,7 @@ def demo(app: App, plan: str | None) -> int:
     with Board.open(path, create=True) as board:
         board.apply_plan(wanted)
         _introduce(screen, wanted, path)
-        report = _work_off(board, wanted, path, screen)
+        report = _work_off(board, wanted, path, None if app.quiet else screen)
     if screen is not None:
         tell_report(screen, report)
     app.answer(document_of(report), lambda _: None)

@@ -47,7 +47,7 @@ def show_status(screen: Screen, status: Status) -> None:
         screen.line((f"paused: {what}", "bold magenta"), f" since {instant(pause.since_us)}{why}")
     if status.leases_due:
         leases = count(status.leases_due, "lease")
-        screen.line((f"{leases} due: the next claim takes them back", "bold yellow"))
+        screen.line((f"{leases} due, taken back by the next claim", "bold yellow"))
     if status.next_due_us is not None and status.next_due_us > status.now_us:
         screen.line((f"next change by time alone in {duration(status.next_due_us - status.now_us)}", "dim"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from agentmesh.cli import errors
-from agentmesh.cli.command import App, MeshGroup, json_text
+from agentmesh.cli.command import App, MeshGroup, json_text, write_section
 from agentmesh.cli.text import one_line
 
 COMMANDS: Final[dict[str, dict[str, str]]] = {
@@ -74,15 +75,15 @@ class Root(MeshGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by what they are about."""
         for title, group in COMMANDS.items():
-            with formatter.section(title):
-                found = [(name, self.get_command(ctx, name)) for name in group]
-                formatter.write_dl([(n, c.get_short_help_str(limit=60)) for n, c in found if c])
+            found = [(name, self.get_command(ctx, name)) for name in group]
+            rows = [(name, command.get_short_help_str(limit=100)) for name, command in found if command]
+            write_section(formatter, title, rows)
 
     def main(  # type: ignore[override]  # we always take over what click does at the end
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,  # noqa: ARG002 - the hints name `agentmesh`, however it was called
-        **extra: Any,  # noqa: ANN401 - click's signature
+        **extra: Any,
     ) -> NoReturn:
         """Run a command and leave with its exit code."""
         extra.pop("standalone_mode", None)
@@ -100,7 +101,9 @@ class Root(MeshGroup):
 
     def _run(self, args: list[str], app: App, extra: dict[str, Any]) -> int:
         try:
-            code = super().main(args, "agentmesh", standalone_mode=False, obj=app, **extra)
+            columns = max(min(shutil.get_terminal_size().columns, 100) - 2, 30)
+            extra = {"obj": app, "terminal_width": columns, **extra}
+            code = super().main(args, "agentmesh", standalone_mode=False, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
             return _reader_has_gone()
@@ -147,7 +150,7 @@ def _report(error: BaseException, app: App) -> int:
 
 @click.group(
     cls=Root,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="pytest-agentmesh", prog_name="agentmesh")
 def cli() -> None:

@@ -17,7 +17,7 @@ EVENT_STYLES: Final[dict[str, str]] = {
     "reclaimed": "bold yellow",
     "claimed": "yellow",
 }
-_UNTOLD: Final = ("expires_us", "due_us", "max_attempts", "requires", "writes", "reads")
+_UNTOLD: Final = ("expires_us", "due_us", "max_attempts", "depends_on", "requires", "writes", "reads")
 """Facts of an event that its line has no room for; `events --json` gives them all."""
 
 
@@ -149,9 +149,9 @@ def event_parts(event: Event) -> list[Part]:
     told = _brief(event.data)
     word, style = event_word(event)
     return [
-        (f"{hour(event.at_us)}  ", "dim"),
-        f"{event.agent_id or '-':<9} ",
-        (f"{word:<10} ", style),
+        (f"{hour(event.at_us)} ", "dim"),
+        f"{event.agent_id or '-':<8} ",
+        (f"{word:<9} ", style),
         (subject + fence, "bold"),
         (f"  {told}" if told else "", "dim"),
     ]

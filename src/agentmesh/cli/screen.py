@@ -77,12 +77,8 @@ class Screen:
 
     def line(self, *parts: Part) -> None:
         """Write one line; a terminal too narrow for it wraps at blanks."""
-        if self.width is None or _cells(parts) <= self.width:
-            self._write(parts)
-            return
-        indent = _indent(parts)
-        for number, line in enumerate(wrap(parts, max(self.width - indent, 1))):
-            self._write([" " * indent if number else "", *line])
+        for line in fold(parts, self.width):
+            self._write(line)
 
     def line_with(self, extra: Part, *parts: Part) -> None:
         """Write one line and, as far as there is room, something that need not be whole."""
@@ -186,10 +182,19 @@ def _row(columns: Sequence[Column], row: Sequence[Cell], widths: list[int]) -> I
         yield line
 
 
+def fold(parts: Line, width: int | None) -> list[Line]:
+    """One line, or several where it is too wide; those stand a little further in."""
+    if width is None or _cells(parts) <= width:
+        return [parts]
+    whole = "".join(_text(part) for part in parts)
+    indent = " " * min(len(whole) - len(whole.lstrip(" ")) or _GAP, 8)
+    return [[indent if n else "", *line] for n, line in enumerate(wrap(parts, max(width - len(indent), 1)))]
+
+
 def _stacked(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int) -> Iterator[Line]:
     """Each row as a small record: what is short on the first line, the long text below it."""
     for row in rows:
-        told = [(c, cell) for c, cell in zip(columns, row, strict=True) if _text(cell)]
+        told = [(c, cell) for c, cell in zip(columns, row, strict=True) if _text(cell) not in ("", "-")]
         short = [[f"{c.name} " if c.right else "", cell] for c, cell in told if not c.wraps]
         yield from _packed(short, width)
         for column, cell in told:
@@ -259,12 +264,6 @@ def _cells(parts: Line) -> int:
     from rich.cells import cell_len
 
     return sum(cell_len(_text(part)) for part in parts)
-
-
-def _indent(parts: Line) -> int:
-    """How far a line's first word stands in."""
-    whole = "".join(_text(part) for part in parts)
-    return min(len(whole) - len(whole.lstrip(" ")), 8)
 
 
 def _can_write(out: TextIO, text: str) -> bool:

@@ -16,7 +16,7 @@ import click
 from agentmesh.cli.command import App, command
 from agentmesh.cli.look import show_status
 from agentmesh.cli.records import event_parts, lease_left
-from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, styled, table_lines
+from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, fold, styled, table_lines
 from agentmesh.documents import document
 from agentmesh.errors import CursorExpired
 from agentmesh.model import STATES, Event, Status, Task
@@ -103,13 +103,10 @@ def _picture(view: View, screen: Screen) -> RenderableType:
     from rich.console import Group
 
     size = screen.console().size
-    lines: list[Line] = [_counts(view.status), *_running(view, size.width)]
-    room = max(size.height - len(lines) - 3, 3)
-    lines += [event_parts(event) for event in list(view.events)[-room:]]
-    texts = [styled(line) for line in lines]
-    for text in texts:
-        text.truncate(size.width, overflow="ellipsis")
-    return Group(*texts)
+    lines = [*fold(_counts(view.status), size.width), *_running(view, size.width)]
+    room = max(size.height - len(lines) - 2, 3)
+    news = [line for event in view.events for line in fold(event_parts(event), size.width)]
+    return Group(*(styled(line) for line in [*lines, *news[-room:]]))
 
 
 def _counts(status: Status) -> Line:

@@ -60,7 +60,7 @@ def next_(app: App, /, agent: str, **filters: object) -> int:
 @command()
 @click.argument("task", required=False)
 @_filters
-@click.option("--wait", "wait_sec", type=float, help="Wait so many seconds for work, at most 50.")
+@click.option("--wait", "wait_sec", metavar="SEC", type=float, help="Wait so many seconds for work, at most 50.")
 @click.option("--resume", is_flag=True, help="Take up an attempt that this agent holds already.")
 @click.option("--take-over", is_flag=True, help="With --resume: even while its lease runs.")
 @agent_option(required=True)
@@ -161,7 +161,7 @@ def fail(app: App, /, task: str, lease: str, error: str, no_retry: bool, **how: 
 @command()
 @click.argument("task")
 @lease_option()
-@click.option("--delay", "delay_sec", type=float, help="Offer it again only after so many seconds.")
+@click.option("--delay", "delay_sec", metavar="SEC", type=float, help="Offer it again only after so many seconds.")
 @request_option()
 @click.pass_obj
 def release(app: App, /, task: str, lease: str, **how: object) -> None:

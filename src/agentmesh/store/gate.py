@@ -63,7 +63,7 @@ class Gate:
     def close(self) -> None:
         """Leave the queue; the file stays, other processes queue at it."""
         if self._usher is not None and not self._usher.dismiss():
-            return  # still in the kernel's queue: closing the descriptor under it could lock somebody else's file
+            return  # still in the kernel's queue: the usher closes the descriptor when it comes out
         os.close(self._fd)
 
     def enter(self, timeout_sec: float) -> bool:
@@ -103,13 +103,13 @@ class _Usher:
             if not self.queueing:
                 self.queueing = True
                 self._asked.release()
-        granted = False
         try:
             granted = self._granted.acquire(timeout=timeout_sec)
-        finally:
-            if not granted:
-                granted = self._give_up()
-        return granted
+        except BaseException:
+            if self._give_up():  # the lock came together with the interruption: nobody would ever let go of it
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            raise
+        return granted or self._give_up()
 
     def dismiss(self) -> bool:
         """End the thread; False when it cannot end because it still waits for the lock."""
@@ -140,3 +140,6 @@ class _Usher:
                     self._granted.release()
                 else:
                     fcntl.flock(self._fd, fcntl.LOCK_UN)
+                if self._closing:
+                    os.close(self._fd)
+                    return

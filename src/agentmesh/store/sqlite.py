@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import apsw
 
+from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
 from agentmesh.store.base import Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
@@ -89,12 +90,12 @@ class SqliteStore:
         with translated(path):
             self.path = locate(path, options)
             gate = Path(f"{self.path}.gate")
-            self._gate = Gate(gate)
+            self._writer = open_connection(self.path, options)
             try:
-                with self._gate.turn(options.busy_timeout_us / 1_000_000):
-                    self._writer = open_connection(self.path, options)
+                berth = Berth(Path(meta(self._writer, "waiters")), self.chance)
+                self._gate = Gate(gate)  # only now: nothing appears beside a file that is not a board
             except BaseException:
-                self._gate.close()
+                self._writer.close()
                 raise
         self._pid = os.getpid()
         self._file = self._identity()
@@ -106,20 +107,20 @@ class SqliteStore:
         self._closed = False
         self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
         self._writer.set_wal_hook(self._log.committed)
-        berth = Berth(Path(meta(self._writer, "waiters")), self.chance)
         self._berth = berth if berth.usable() else None
 
     def write(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` in a write transaction; its effects are durable when this returns."""
         self._ready("transaction")
-        timeout_sec = self.options.busy_timeout_us / 1_000_000
-        if not self._turn.acquire(timeout=timeout_sec):
+        patience = Patience(self.options.busy_timeout_us)  # one for all three locks
+        if not self._turn.acquire(timeout=patience.left_sec):
             raise Busy(f"The board {self.path} was busy with other threads of this process for too long.")
         try:
             if self._closed:
                 raise BoardClosed("The board is closed.")
-            entered = self.options.gated and self._gate.enter(timeout_sec)
+            entered = self.options.gated and self._gate.enter(patience.left_sec / 2)
             try:
+                self._writer.set_busy_timeout(int(patience.left_sec * 1000))
                 result = self._transact(work)
             finally:
                 if entered:
@@ -230,7 +231,7 @@ class SqliteStore:
     def _identity(self) -> tuple[int, int] | None:
         try:
             found = os.stat(self.path)  # noqa: PTH116 - on the way of every call; Path.stat costs twice as much
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return found.st_dev, found.st_ino
 

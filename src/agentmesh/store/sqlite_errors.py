@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,14 +20,18 @@ from agentmesh.errors import (
     UnsupportedFileSystem,
 )
 
+NO_SHARED_MEMORY = frozenset({apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP, apsw.SQLITE_IOERR_SHMLOCK})
+
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn what apsw raises inside into a typed store error that names the board."""
+    """Turn what apsw or the system raises inside into a typed store error that names the board."""
     try:
         yield
     except apsw.Error as error:
         raise typed(error, path) from error
+    except OSError as error:
+        raise of_system(error, path) from error
 
 
 def typed(error: apsw.Error, path: Path) -> StoreError:
@@ -48,6 +53,17 @@ def typed(error: apsw.Error, path: Path) -> StoreError:
             return StoreError(f"The board {path} could not do this: {error}.")
 
 
+def of_system(error: OSError, path: Path) -> StoreError:
+    """The store error for what the system says of a file beside the board."""
+    match error.errno:
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return ReadOnly(f"The board {path} cannot be opened for writing.")
+        case errno.ENOSPC | errno.EDQUOT:
+            return DiskFull(f"No space is left for the board {path}.")
+        case _:
+            return StoreError(f"The system does not give access to the board {path}: {error.strerror}.")
+
+
 def _unwritable(error: apsw.Error, path: Path) -> StoreError:
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_DBMOVED:
         return BoardReplaced(f"The file {path} was moved or replaced while the board was open.")
@@ -55,6 +71,9 @@ def _unwritable(error: apsw.Error, path: Path) -> StoreError:
 
 
 def _io(error: apsw.Error, path: Path) -> StoreError:
-    if isinstance(error, apsw.ProtocolError) or "SHM" in str(getattr(error, "extendedresult", "")):
+    code = getattr(error, "extendedresult", 0)
+    if code == apsw.SQLITE_IOERR_SHMSIZE:
+        return DiskFull(f"No space is left for the shared memory of the board {path}.")
+    if isinstance(error, apsw.ProtocolError) or code in NO_SHARED_MEMORY:
         return UnsupportedFileSystem(f"The file system under {path} does not give SQLite the shared memory it needs.")
     return StoreError(f"Reading or writing the board {path} failed: {error}.")
