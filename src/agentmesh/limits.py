@@ -67,6 +67,8 @@ def name(field: str, value: object) -> str:
 
 def names(field: str, values: object, most: int = NAMES) -> tuple[str, ...]:
     """A set of names, sorted."""
+    if values == ():
+        return ()
     return tuple(sorted({name(field, value) for value in items(field, values, most)}))
 
 

@@ -48,6 +48,12 @@ def test_the_help_shows_every_command(mesh):
     assert all(re.search(rf"^  {name}  +\S", shown, re.MULTILINE) for group in COMMANDS.values() for name in group)
 
 
+def test_without_a_word_the_help_is_shown(mesh):
+    """The first call of a curious person is no mistake; half a command is."""
+    assert (mesh().exit_code, mesh().stdout) == (0, mesh("--help").stdout)
+    assert (mesh("plan").exit_code, mesh("plan").stdout) == (2, "")
+
+
 @pytest.mark.parametrize("name", names(cli))
 def test_every_command_has_help(mesh, name):
     """It ends well and lists the shared options."""

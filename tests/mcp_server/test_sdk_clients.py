@@ -135,7 +135,7 @@ async def test_a_client_that_gives_up_leaves_no_claim_behind(connect):
         with pytest.raises(MCPError):
             await client.call_tool("claim_task", {"agent_id": "ada", "wait_sec": 50}, read_timeout_seconds=0.2)
         made = await call(client, "create_task", title="later")
-        assert (await call(client, "claim_task", agent_id="bob"))["task"]["id"] == made["id"]
+        assert (await call(client, "claim_task", agent_id="bob", wait_sec=20))["task"]["id"] == made["id"]
 
 
 async def test_a_huge_board_is_listed_in_pages(connect):

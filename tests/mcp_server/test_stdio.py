@@ -173,7 +173,7 @@ def test_a_cancelled_wait_ends_without_an_answer(server):
     waiting = server.begin_tool("claim_task", agent_id="ada", wait_sec=50)
     server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
     made = server.tool("create_task", title="later")
-    assert server.tool("claim_task", agent_id="bob")["task"]["id"] == made["id"]
+    assert server.tool("claim_task", agent_id="bob", wait_sec=20)["task"]["id"] == made["id"]
     server.process.stdin.close()
     assert server.rest() == []
     assert server.unclaimed == []

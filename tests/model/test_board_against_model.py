@@ -52,7 +52,7 @@ class BoardAgainstModel(RuleBasedStateMachine):
         delay=st.sampled_from([0, 0, 30]),
         attempts=st.integers(1, 3),
     )
-    def create(self, data, priority, requires, writes, delay, attempts):
+    def create(self, *, data, priority, requires, writes, delay, attempts):
         """A task with up to three parents."""
         name = f"t{len(self.model.tasks)}"
         names = sorted(self.model.tasks)

@@ -77,7 +77,7 @@ def hold_paths(change: Change, held: Row, wanted: Sequence[paths.Want]) -> Row:
     if found is not None:
         raise paths.held_error(change.tx, *found)
     taken = paths.take(change, held, held["fence"], wanted)
-    change.tx.execute("count_holds", task_pk=held["pk"], fence=held["fence"], more=taken)
+    change.change_attempt("count_holds", held, more=taken)
     held_now = {mode: [pattern for pattern, how in wanted if how == mode] for mode in ("write", "read")}
     change.event(
         "paths_held",

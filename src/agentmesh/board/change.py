@@ -8,14 +8,13 @@ that on an engine with row locks their order is that of the commits.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
 from typing import Any
 
 from agentmesh.board import paths, urgency
 from agentmesh.clock import Chance
 from agentmesh.errors import StoreError
 from agentmesh.model import FINAL, STATES, State
-from agentmesh.store.base import Row, Transaction
+from agentmesh.store.base import Row, Transaction, Value
 
 ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -31,7 +30,7 @@ class Change:
         self.chance = chance
         self.ready = 0
         self._events: list[dict[str, Any]] = []
-        self._tallies: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._tallies: dict[int, dict[str, int]] = {}
         self._pools: set[int] = set()
         self._left: dict[int, int] = {}
 
@@ -90,9 +89,20 @@ class Change:
         counted = {"fence": task["fence"] + handed, "charged": task["charged"] + charge}
         return {**task, **moved, **counted, "holder": None, "lease_expires_us": None}
 
+    def change_attempt(self, statement: str, row: Row, /, **values: Value) -> None:
+        """Change the attempt that holds a task, guarded by its being open as it was read.
+
+        Raises:
+            StoreError: it is not, which a row lock excludes.
+        """
+        if self.tx.execute(statement, task_pk=row["pk"], fence=row["fence"], **values) != 1:
+            raise StoreError(f"Attempt {row['fence']} of task {row['id']!r} changed under a lock.")
+
     def count(self, task: Row, was: State | None, to: State) -> None:
         """Enter a task's way from one state to another into the books."""
-        tally = self._tallies[task["plan_pk"]]
+        tally = self._tallies.get(task["plan_pk"])
+        if tally is None:
+            tally = self._tallies[task["plan_pk"]] = dict.fromkeys(STATES, 0)
         if was is not None:
             tally[was] -= 1
         tally[to] += 1
@@ -122,6 +132,6 @@ class Change:
             self._pools |= urgency.lower(self.tx, self._left)
         self.refresh_pools()
         for plan_pk, tally in sorted(self._tallies.items()):
-            self.tx.execute("count_states", plan_pk=plan_pk, **{state: tally[state] for state in STATES})
+            self.tx.execute("count_states", plan_pk=plan_pk, **tally)
         for event in self._events:
             self.tx.execute("add_event", now_us=self.now, **event)

@@ -303,10 +303,9 @@ def _resumed(change: Change, held: Row) -> Handed:
     fresh = secret(change.chance)
     last = held["started_us"] + held["max_hold_us"]
     expires = max(min(change.now + held["lease_timeout_us"], last), held["expires_us"])
-    change.tx.execute(
+    change.change_attempt(
         "resume_attempt",
-        task_pk=held["pk"],
-        fence=held["fence"],
+        held,
         secret=fresh,
         heartbeat_us=max(change.now, held["heartbeat_us"]),
         lease_expires_us=expires,

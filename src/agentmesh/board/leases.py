@@ -63,9 +63,7 @@ def renew(change: Change, lease: Lease) -> Lease:
         raise HoldExhausted(row["id"])
     expires = max(min(change.now + row["lease_timeout_us"], last), row["expires_us"])
     heartbeat = max(change.now, row["heartbeat_us"])
-    change.tx.execute(
-        "renew_attempt", task_pk=row["pk"], fence=row["fence"], heartbeat_us=heartbeat, lease_expires_us=expires
-    )
+    change.change_attempt("renew_attempt", row, heartbeat_us=heartbeat, lease_expires_us=expires)
     return replace(lease, expires_us=expires)
 
 
@@ -79,10 +77,9 @@ def end_attempt(
 ) -> int:
     """Close the open attempt of a row from `shown`, free its paths; 1 when its charge is given back, else 0."""
     refund = _refund(change, row, outcome, kind)
-    change.tx.execute(
+    change.change_attempt(
         "end_attempt",
-        task_pk=row["pk"],
-        fence=row["fence"],
+        row,
         outcome=outcome,
         now_us=change.now,
         charged=0 if refund else row["attempt_charged"],

@@ -127,6 +127,11 @@ class MeshGroup(_Shared, click.Group):
         self.format_commands(ctx, formatter)
 
 
+def group() -> Callable[[Callable[..., Any]], MeshGroup]:
+    """Make a function a group of commands; without a command it is a usage error."""
+    return click.group(cls=MeshGroup, no_args_is_help=False)
+
+
 def command(name: str | None = None) -> Callable[[Callable[..., Any]], MeshCommand]:
     """Make a function a command; its first line is the help."""
     return click.command(name, cls=MeshCommand)

@@ -81,7 +81,7 @@ def packaged_plan() -> Path:
         InvalidArgument: it is in neither place.
     """
     here = Path(__file__).resolve()
-    places = (here.parent / "plans", here.parents[3] / "examples" / "plans")
+    places = (here.parent / "examples", here.parents[3] / "examples" / "plans")
     for folder in places:
         if (folder / PLAN_FILE).is_file():
             return folder / PLAN_FILE

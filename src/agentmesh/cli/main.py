@@ -88,7 +88,7 @@ class Root(MeshGroup):
         """Run a command and leave with its exit code."""
         extra.pop("standalone_mode", None)
         app = App()
-        asked = list(sys.argv[1:] if args is None else args)
+        asked = list(sys.argv[1:] if args is None else args) or ["--help"]
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentmesh.cli.command import App, MeshGroup
+from agentmesh.cli.command import App, group
 from agentmesh.cli.params import agent_option
 from agentmesh.cli.screen import Screen
 from agentmesh.cli.text import count
@@ -12,7 +12,7 @@ from agentmesh.documents import document
 from agentmesh.model import Json, PlanReport
 
 
-@click.group(cls=MeshGroup)
+@group()
 def plan() -> None:
     """Put the tasks of a plan file on the board."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentmesh.cli.command import App, MeshGroup, command
+from agentmesh.cli.command import App, command, group
 from agentmesh.cli.params import JsonValue, agent_option, given, request_option
 from agentmesh.cli.records import show_task, task_table
 from agentmesh.cli.screen import Screen
@@ -122,7 +122,7 @@ def reopen(app: App, /, task: str, agent: str, **how: object) -> None:
     _tell(app, again, "Reopened")
 
 
-@click.group(cls=MeshGroup)
+@group()
 def depends() -> None:
     """Change what a task waits for."""
 

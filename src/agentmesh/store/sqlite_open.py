@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from agentmesh.clock import Chance, word
-from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, StoreError, UnsupportedFileSystem
+from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, ReadOnly, StoreError, UnsupportedFileSystem
 from agentmesh.store import migrate
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.filesystem import refuse_unsupported
@@ -46,6 +46,8 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
     """A connection to a file that is, or has just become, a board; every kind of connection is made here."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     try:
+        if connection.readonly("main"):
+            raise ReadOnly(f"The board {path} cannot be opened for writing.")
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
         version = _identify(connection, path, options)

@@ -8,8 +8,9 @@ Nothing here decides anything: a waiter that is never poked looks again by itsel
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import select
+import selectors
 import socket
 import stat
 from collections.abc import Callable
@@ -22,6 +23,9 @@ LONGEST = 100
 DATAGRAM = 8192
 TICK_US = 1_000_000
 POLL_US = 50_000
+BINDINGS = 3
+Watch: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+"""`select()` cannot see descriptors above 1023, and epoll takes a descriptor of its own."""
 
 
 class Berth:
@@ -43,13 +47,21 @@ class Berth:
         except OSError:
             return False
 
-    def bind(self) -> tuple[socket.socket, str]:
-        """A new socket that others can poke, and its name."""
-        name = f"{os.getpid():x}-{word(self._chance, 8)}"
+    def bind(self) -> tuple[socket.socket, str] | None:
+        """A new socket that others can poke, and its name; None where there is none to be had."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         listener.setblocking(False)  # noqa: FBT003 - the standard library takes it by place
-        listener.bind(str(self._folder / name))
-        return listener, name
+        for _ in range(BINDINGS):
+            name = f"{os.getpid():x}-{word(self._chance, 8)}"
+            try:
+                listener.bind(str(self._folder / name))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE and not self.usable():  # a folder that was swept away is made anew
+                    break
+            else:
+                return listener, name
+        listener.close()
+        return None
 
     def leave(self, listener: socket.socket, name: str) -> None:
         """Close a socket and take its name away."""
@@ -95,18 +107,21 @@ class SleepingWaiter:
 
     def __init__(self, berth: Berth | None, version: Callable[[], int], left: Callable[[SleepingWaiter], None]) -> None:
         self._berth = berth
-        self._bound = berth.bind() if berth else None
-        self._own, self._bell = socket.socketpair()
         self._version = version
         self._seen = version()
         self._left = left
+        self._own, self._bell = socket.socketpair()
+        self._bound = berth.bind() if berth else None
         self._had: frozenset[str] = frozenset()
 
     def wait(self, timeout_us: int) -> bool:
         """Sleep until poked or until the time is over; whether it was a poke."""
         longest = TICK_US if self._bound else POLL_US
         listener, name = self._bound or (self._own, "")
-        ready, _, _ = select.select([listener, self._own], [], [], min(max(timeout_us, 0), longest) / 1_000_000)
+        with Watch() as watch:
+            for source in {listener, self._own}:
+                watch.register(source, selectors.EVENT_READ)
+            ready = {key.fileobj for key, _ in watch.select(min(max(timeout_us, 0), longest) / 1_000_000)}
         self._had = frozenset()
         if self._own in ready:
             self._own.recv(64)
