@@ -42,8 +42,8 @@ def system_chance() -> Chance:
 
 
 def secret(chance: Chance) -> str:
-    """A word that cannot be guessed: 80 random bits."""
-    return format(chance.getrandbits(80), "020x")
+    """A word that cannot be guessed: 128 random bits."""
+    return format(chance.getrandbits(128), "032x")
 
 
 class Patience:

@@ -72,7 +72,7 @@ def _fields(record: Any) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for field in fields(record):
         value = getattr(record, field.name)
-        if value is None or (field.name not in KEPT and value in ((), {}, False)):
+        if value is None or (field.name not in KEPT and (value is False or value in ((), {}))):
             continue
         name, shown = _field(field.name, value)
         found[name] = shown
@@ -85,7 +85,7 @@ def _field(name: str, value: Any) -> tuple[str, Json]:
     if name in DURATIONS:
         return name.removesuffix("_us") + "_sec", value / 1_000_000
     if name.endswith("_us"):
-        return name.removesuffix("_us") + "_at", rfc3339(value)
+        return name.removesuffix("_us").removesuffix("_at") + "_at", rfc3339(value)
     if name.endswith("_pusd"):
         return name.removesuffix("_pusd") + "_usd", dollars(value)
     return name, _value(value)

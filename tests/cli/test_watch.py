@@ -1,5 +1,8 @@
 """Watching a board."""
 
+import contextlib
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -41,6 +44,28 @@ def test_it_begins_after_a_given_event(busy):
     """Or with the last few."""
     last = busy.json("watch")["cursor"]
     assert busy.json("watch", "--after", str(last - 1))["events"] == busy.json("watch")["events"][-1:]
+
+
+@pytest.mark.multiproc
+@pytest.mark.usefixtures("busy")
+def test_on_a_terminal_it_draws_and_gives_the_cursor_back():
+    """A terminal is left as it was found."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "agentmesh.cli", "watch"]
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        while b"Build it" not in seen:
+            seen += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how a terminal says that its last user has gone
+            while chunk := os.read(ours, 4096):
+                seen += chunk
+    os.close(ours)
+
+    assert process.returncode == 0
+    assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")
 
 
 @pytest.mark.multiproc

@@ -38,6 +38,14 @@ def damage(board, sql, **values):
     return board.store._writer.changes()
 
 
+def put(board, *lines, **fields):
+    """Tasks from lines such as `c: a b:failed`: an id, then what it waits for. All of them get the same fields."""
+    named = [line.partition(": ") for line in lines]
+    return board.create_tasks(
+        [{"title": f"Task {name}", "id": name, "depends_on": above.split(), **fields} for name, _, above in named]
+    )
+
+
 def states(board):
     """The state of every task by id."""
     return {task.id: task.state for task in board.list_tasks(limit=500).tasks}

@@ -7,7 +7,7 @@ who is faster: whoever is not let go stands still.
 import queue
 import threading
 
-PATIENCE_SEC = 60
+from tests.support.patience import PATIENCE_SEC
 
 
 class Party:

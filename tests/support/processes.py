@@ -8,9 +8,9 @@ import multiprocessing
 import os
 import signal
 import traceback
+from pathlib import Path
 
-PATIENCE_SEC = 60
-"""How long a test waits for a process that should answer at once; only a broken one ever takes that long."""
+from tests.support.patience import PATIENCE_SEC, until
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["pytest", "agentmesh.store.sqlite", "agentmesh.board.facade", "tests.support.boards"])
@@ -50,8 +50,7 @@ class Worker:
             message = self._line.recv()
         except (EOFError, ConnectionResetError) as error:
             raise Died(f"process {self.pid} died") from error
-        if isinstance(message, Trouble):
-            raise AssertionError(f"process {self.pid} failed:\n{message.text}")
+        assert not isinstance(message, Trouble), f"process {self.pid} failed:\n{message.text}"
         return message
 
     def last_words(self):
@@ -70,8 +69,7 @@ class Worker:
     def stop(self):
         """Freeze it, as a suspended laptop or a debugger does; returns when it stands still."""
         os.kill(self.pid, signal.SIGSTOP)
-        while _state(self.pid) not in "Tt":
-            os.sched_yield()
+        until(lambda: _state(self.pid) in "Tt")
 
     def go_on(self):
         """Let it go on from where it was frozen."""
@@ -119,10 +117,15 @@ def barrier(count):
     return FORKS.Barrier(count, timeout=PATIENCE_SEC)
 
 
+def descriptors():
+    """How many descriptors this process has open."""
+    return len(list(Path("/dev/fd").iterdir()))
+
+
 def _run(act, line, *args):
     try:
         act(line, *args)
-    except BaseException:
+    except Exception:  # noqa: BLE001 - whatever it was, the test shall say it
         line.send(Trouble(traceback.format_exc()))
         raise SystemExit(1) from None
     finally:

@@ -62,7 +62,7 @@ def split(change: Change, held: Row, specs: Sequence[Spec]) -> list[str]:
     ids = tasks.insert(change, specs, held["agent_id"])
     for name in ids:
         child, parent = dependencies.both_ends(change, held["id"], name)
-        dependencies.add(change, child, parent, "finished")
+        dependencies.add(change, child, parent, "finished", held["agent_id"])
     return ids
 
 
@@ -90,9 +90,9 @@ def hold_paths(change: Change, held: Row, wanted: Sequence[paths.Want]) -> Row:
     return held
 
 
-def note(change: Change, held: Row, text: str) -> Row:
-    """Leave a remark on the attempt."""
-    change.tx.execute(
+def note(change: Change, held: Row, text: str) -> int:
+    """Leave a remark on the attempt; its key."""
+    row = change.tx.fetch_one(
         "add_note",
         task_pk=held["pk"],
         fence=held["fence"],
@@ -101,7 +101,7 @@ def note(change: Change, held: Row, text: str) -> Row:
         text=text,
     )
     change.event("noted", held, fence=held["fence"], agent_id=held["agent_id"])
-    return held
+    return int(row["pk"]) if row else 0
 
 
 def _report(change: Change, event: str, held: Row, left: Row, refund: int, **data: str) -> None:

@@ -120,18 +120,24 @@ class Change:
         """A task no longer lends its urgency `was` to what it waits for."""
         self._left[task_pk] = max(was, self._left.get(task_pk, was))
 
-    def refresh_pools(self) -> None:
-        """Bring the heads of the pools in line before they are looked at."""
+    @property
+    def in_debt(self) -> bool:
+        """Whether the heads of pools or the counts of plans are behind what has been done."""
+        return bool(self._pools or self._tallies)
+
+    def catch_up(self) -> None:
+        """Bring the heads of pools and the counts of plans in line before they are looked at."""
         for pool_pk in sorted(self._pools):
             paths.refresh(self.tx, pool_pk)
         self._pools.clear()
+        for plan_pk, tally in sorted(self._tallies.items()):
+            self.tx.execute("count_states", plan_pk=plan_pk, **tally)
+        self._tallies.clear()
 
     def settle(self) -> None:
         """Pay the debts; nothing may follow but the commit."""
         if self._left:
             self._pools |= urgency.lower(self.tx, self._left)
-        self.refresh_pools()
-        for plan_pk, tally in sorted(self._tallies.items()):
-            self.tx.execute("count_states", plan_pk=plan_pk, **tally)
+        self.catch_up()
         for event in self._events:
             self.tx.execute("add_event", now_us=self.now, **event)

@@ -35,6 +35,7 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
     "P4": (
         ("check_p4_unmet", "counts other unmet dependencies than it has"),
         ("check_p4_gate", "is ready or held although dependencies are not met"),
+        ("check_p4_early", "was handed out before its dependencies allowed it"),
         ("check_p4_stuck", "is blocked although nothing holds it"),
         ("check_p4_impossible", "is open although a dependency can never be met"),
     ),

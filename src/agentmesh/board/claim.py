@@ -122,8 +122,8 @@ def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClai
     """Hand out the best task for an ask; None when the transaction should end and the search go on in another."""
     pulse = change.tx.fetch_one("pulse") or {}
     more = heal.heal(change, pulse)
-    if change.ready:
-        change.refresh_pools()
+    if change.in_debt:
+        change.catch_up()
         pulse = change.tx.fetch_one("pulse") or {}
     found = reach(change.tx, ask, pulse, catalogue)
     if found.paused:
@@ -155,7 +155,7 @@ def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim:
         change.event("task_due", row)
         row = task_row(change.tx, task_id)
     refusal = _refusal(change.tx, row, ask)
-    return refusal or hand_out(change, row, ask.agent_id)
+    return hand_out(change, row, ask.agent_id) if refusal is None else refusal
 
 
 def own_attempt(
@@ -171,8 +171,9 @@ def own_attempt(
         take_over: take it even from a live session of the same agent.
 
     Raises:
-        AlreadyClaimed: the attempt belongs to another session whose lease is not due, or to another agent.
+        AlreadyClaimed: all that it has belongs to other sessions whose leases are not due.
     """
+    refusal: AlreadyClaimed | None = None
     for own in change.tx.fetch_all("own_open_attempts", agent_id=ask.agent_id):
         if task_id is not None and own["id"] != task_id:
             continue
@@ -182,9 +183,11 @@ def own_attempt(
             continue
         if ask.plan is not None and held["plan"] != ask.plan:
             continue
-        if known.get(own["id"]) != held["secret"] and held["expires_us"] > change.now and not take_over:
-            raise AlreadyClaimed(own["id"], ask.agent_id, held["expires_us"])
-        return _resumed(change, held)
+        if known.get(own["id"]) == held["secret"] or held["expires_us"] <= change.now or take_over:
+            return _resumed(change, held)
+        refusal = refusal or AlreadyClaimed(own["id"], ask.agent_id, held["expires_us"])
+    if refusal is not None:
+        raise refusal
     return None
 
 
@@ -255,14 +258,21 @@ def worthwhile(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
 
 
 def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
-    """Whether a claim would be given a task now, due leases and times taken into account."""
+    """Whether a claim would be given a task now, due leases and times taken into account.
+
+    What the end of a dead agent's attempt sets free, by its paths or by the failure of its task, is only known once a
+    claim has healed the board: until then the answer is yes, so that whoever asks first goes and heals it.
+    """
     pulse = tx.fetch_one("pulse") or {}
     if _there_is(tx, ask, pulse, catalogue):
         return True
-    due = tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE)
-    due += tx.fetch_all("due_scheduled", now_us=tx.now, most=limits.PAGE)
-    rows = (task_row(tx, row["id"]) for row in due)
-    return any(_claimable_when_healed(tx, row, ask) for row in rows)
+    for due in tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE):
+        row = task_row(tx, due["id"])
+        last = row["charged"] >= row["max_attempts"]
+        if due["holds"] or (tx.fetch_all("child_conditions", pk=row["pk"]) if last else _claimable(tx, row, ask)):
+            return True
+    later = tx.fetch_all("due_scheduled", now_us=tx.now, most=limits.PAGE)
+    return any(_claimable(tx, task_row(tx, row["id"]), ask) for row in later)
 
 
 def next_due(tx: Transaction, agent_id: str) -> int | None:
@@ -279,12 +289,12 @@ def _there_is(tx: Transaction, ask: Ask, pulse: Row, catalogue: Catalogue) -> bo
         return True
 
 
-def _claimable_when_healed(tx: Transaction, row: Row, ask: Ask) -> bool:
-    if row["state"] == "in_progress" and (row["unmet"] or row["charged"] >= row["max_attempts"]):
+def _claimable(tx: Transaction, row: Row, ask: Ask) -> bool:
+    """Whether a task will suit an ask once it is ready, which what is due makes it."""
+    if row["unmet"] or ask.plan not in (None, row["plan"]) or not ask.tags <= set(json.loads(row["tags"] or "[]")):
         return False
-    if ask.plan not in (None, row["plan"]) or not ask.tags <= set(json.loads(row["tags"] or "[]")):
-        return False
-    return _refusal(tx, {**row, "state": "pending"}, ask) is None
+    averted = tx.fetch_one("averted", task_pk=row["pk"], agent_id=ask.agent_id, now_us=tx.now)
+    return averted is None and _refusal(tx, {**row, "state": "pending"}, ask) is None
 
 
 def averted_until(tx: Transaction, agent_id: str) -> int | None:

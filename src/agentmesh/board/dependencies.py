@@ -14,8 +14,15 @@ from agentmesh.rules import MET, conditions_met_by, is_met
 from agentmesh.store.base import Row, Transaction
 
 
-def ended(change: Change, task: Row, end: State) -> None:
-    """Tell the children of a task how it ended, and theirs in turn: some become ready, some can never run."""
+def ended(change: Change, task: Row, end: State, root: Row | None = None) -> None:
+    """Tell the children of a task how it ended, and theirs in turn: some become ready, some can never run.
+
+    Args:
+        change: the write.
+        task: the task that ended.
+        end: how it ended.
+        root: the task whose end doomed this one; by default, this one is the root of what it dooms.
+    """
     queue: deque[tuple[Row, State]] = deque([(task, end)])
     while queue:
         parent, how = queue.popleft()
@@ -29,7 +36,7 @@ def ended(change: Change, task: Row, end: State) -> None:
         if freed:
             _free(change, parent, met)
         for child_pk in doomed:
-            cancelled = _doom(change, child_pk, parent, how, task)
+            cancelled = _doom(change, child_pk, parent, how, root or task)
             if cancelled is not None:
                 queue.append((cancelled, "cancelled"))
 
@@ -43,7 +50,7 @@ def cancel(change: Change, task: Row, reason: str | None, agent_id: str | None, 
     change.event("task_cancelled", task, fence=task["fence"] or None, agent_id=agent_id, was=task["state"], **data)
 
 
-def add(change: Change, child: Row, parent: Row, condition: Condition) -> None:
+def add(change: Change, child: Row, parent: Row, condition: Condition, agent_id: str) -> None:
     """Let a task wait for another; the edge is in force at once.
 
     Raises:
@@ -60,7 +67,7 @@ def add(change: Change, child: Row, parent: Row, condition: Condition) -> None:
     if child["state"] in FINAL or child["state"] == "in_progress":
         raise WrongState(child["id"], child["state"], "dependencies are added before a task is handed out")
     _refuse_cycle(change.tx, child, parent)
-    change.event("dependency_added", child, parent=parent["id"], condition=condition)
+    change.event("dependency_added", child, agent_id=agent_id, parent=parent["id"], condition=condition)
     connect(change, child, parent, condition)
 
 
@@ -74,7 +81,7 @@ def connect(change: Change, child: Row, parent: Row, condition: Condition) -> No
     if parent["state"] in FINAL:
         cancelled = _doom(change, child["pk"], parent, parent["state"], parent)
         if cancelled is not None:
-            ended(change, cancelled, "cancelled")
+            ended(change, cancelled, "cancelled", parent)
         return
     if child["state"] in ("pending", "scheduled"):
         change.move(child, "blocked")
@@ -88,7 +95,7 @@ def raise_parent(change: Change, child: Row) -> None:
         change.pool_changed(pool_pk)
 
 
-def remove(change: Change, child: Row, parent: Row) -> bool:
+def remove(change: Change, child: Row, parent: Row, agent_id: str) -> bool:
     """Let a task no longer wait for another; False when it did not.
 
     Raises:
@@ -102,7 +109,7 @@ def remove(change: Change, child: Row, parent: Row) -> bool:
     held = not is_met(there["condition"], parent["state"])
     change.tx.execute("drop_edge", child_pk=child["pk"], parent_pk=parent["pk"])
     change.tx.execute("count_edge", pk=child["pk"], parents=-1, unmet=-1 if held else 0)
-    change.event("dependency_removed", child, parent=parent["id"])
+    change.event("dependency_removed", child, agent_id=agent_id, parent=parent["id"])
     if held and child["state"] == "blocked" and child["unmet"] == 1:
         to = ready_state(child, change.now, unmet=0)
         change.move(child, to)

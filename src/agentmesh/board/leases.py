@@ -44,9 +44,9 @@ def holding(row: Row) -> Row:
         LeaseLost: the attempt is over.
     """
     if row["outcome"] == "cancelled":
-        raise TaskCancelled(row["id"], row["fence"])
+        raise TaskCancelled(row["id"], row["attempt_fence"])
     if row["outcome"] is not None:
-        raise LeaseLost(row["id"], row["fence"], row["outcome"])
+        raise LeaseLost(row["id"], row["attempt_fence"], row["outcome"])
     return row
 
 

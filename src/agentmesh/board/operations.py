@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from agentmesh.board import dependencies, records
+from typing import Any
+
+from agentmesh.board import dependencies
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, ready_state, task_row
 from agentmesh.errors import NotFound, WrongState
-from agentmesh.model import FINAL, Pause, PauseScope
+from agentmesh.model import FINAL, PauseScope
 from agentmesh.rules import is_met
 from agentmesh.store.base import Row
 
@@ -73,8 +75,8 @@ def reopen(change: Change, task_id: str, agent_id: str, *, cascade: bool) -> Non
                 reopened.append(child)
 
 
-def pause(change: Change, scope: PauseScope, name: str, reason: str, agent_id: str) -> Pause:
-    """Stop hand-outs for the board, a plan or an agent; work in hand goes on.
+def pause(change: Change, scope: PauseScope, name: str, reason: str, agent_id: str) -> dict[str, Any]:
+    """Stop hand-outs for the board, a plan or an agent, unless they are stopped; the pause as it stands, as a row.
 
     Raises:
         NotFound: there is no such plan.
@@ -84,7 +86,7 @@ def pause(change: Change, scope: PauseScope, name: str, reason: str, agent_id: s
     if change.tx.execute("add_pause", scope=scope, name=name, reason=reason, agent_id=agent_id, now_us=change.now):
         change.event("paused", agent_id=agent_id, scope=scope, name=name)
     rows = change.tx.fetch_all("pauses")
-    return next(records.pause(row) for row in rows if (row["scope"], row["name"]) == (scope, name))
+    return next(dict(row) for row in rows if (row["scope"], row["name"]) == (scope, name))
 
 
 def resume(change: Change, scope: PauseScope, name: str, agent_id: str) -> bool:
@@ -102,7 +104,7 @@ def _reopen_one(change: Change, row: Row, agent_id: str) -> None:
     below = change.tx.fetch_one("urgency_below", pk=row["pk"])
     lent = below["urgency"] if below else None
     urgency = row["priority"] if lent is None else max(row["priority"], lent)
-    change.tx.execute("open_again", pk=row["pk"], unmet=unmet, urgency=urgency)
+    change.tx.execute("open_again", pk=row["pk"], now_us=change.now, unmet=unmet, urgency=urgency)
     change.move(row, ready_state(row, change.now, unmet=unmet))
     change.event("task_reopened", row, agent_id=agent_id, was=row["state"])
     fresh = task_row(change.tx, row["id"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -32,11 +33,17 @@ def read_plan(document: Mapping[str, Any]) -> tuple[str, str | None, list[Spec]]
     name = limits.name("plan", document.get("plan", "default"))
     space = document.get("workspace")
     workspace = None if space is None else limits.text("workspace", space, limits.NAME, least=0)
-    defaults = document.get("defaults") or {}
+    defaults = {} if document.get("defaults") is None else document["defaults"]
     if not isinstance(defaults, Mapping) or {"id", "title", "plan"} & set(defaults):
         raise InvalidArgument("defaults", "must be an object of task fields, without id, title and plan")
     wishes = limits.items("tasks", document.get("tasks"), limits.BATCH)
-    return name, workspace, [_read_task(wish, defaults, name, f"tasks[{place}]") for place, wish in enumerate(wishes)]
+    specs = [_read_task(wish, defaults, name, f"tasks[{place}]") for place, wish in enumerate(wishes)]
+    listed: set[str | None] = set()
+    for place, spec in enumerate(specs):
+        if spec.id in listed:
+            raise InvalidArgument(f"tasks[{place}].id", f"lists {spec.id!r} a second time")
+        listed.add(spec.id)
+    return name, workspace, specs
 
 
 def apply(change: Change, name: str, workspace: str | None, specs: Sequence[Spec], agent_id: str) -> PlanReport:
@@ -85,15 +92,18 @@ def _bring_in_line(change: Change, spec: Spec, agent_id: str) -> bool:
         tasks.update(change, task.id, fields, agent_id)
     for edge in task.depends_on:
         if edge in edges:
-            dependencies.remove(change, *dependencies.both_ends(change, task.id, edge.id))
+            dependencies.remove(change, *dependencies.both_ends(change, task.id, edge.id), agent_id)
     for edge in spec.depends_on:
         if edge in edges:
-            dependencies.add(change, *dependencies.both_ends(change, task.id, edge.id), edge.condition)
+            dependencies.add(change, *dependencies.both_ends(change, task.id, edge.id), edge.condition, agent_id)
     return True
 
 
 def _differences(task: Task, spec: Spec) -> dict[str, Any]:
-    """The fields in which a task differs from what the plan says, as `tasks.update` takes them."""
+    """The fields in which a task differs from what the plan says, as `tasks.update` takes them.
+
+    `not_before` is among them until the task is first handed out.
+    """
     now = {field: getattr(task, field) for field in DETAILS}
     now |= {
         "lease_timeout_sec": task.lease_timeout_us / 1_000_000,
@@ -108,7 +118,13 @@ def _differences(task: Task, spec: Spec) -> dict[str, Any]:
         "estimate_usd": _dollars(spec.estimate_pusd),
         "payload": None if spec.payload is None else json.loads(spec.payload),
     }
+    if task.fence == 0:  # later on the board itself sets times, for retries and delays
+        now["not_before"], then["not_before"] = _instant(task.not_before_us), _instant(spec.not_before_us)
     return {field: value for field, value in then.items() if value != now[field]}
+
+
+def _instant(us: int | None) -> datetime | None:
+    return None if us is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
 
 
 def _dollars(pusd: int | None) -> Decimal | None:

@@ -93,14 +93,15 @@ def read_spec(fields: Mapping[str, Any], *, plan: str | None = None, where: str 
     _refuse_unknown(fields, where)
     wish = Reader(fields, where)
     task_id = fields.get("id")
+    in_plan = fields.get("plan") if fields.get("plan") is not None else plan
     writes = wish.patterns("writes")
     lease_us, hold_us = wish.times(LEASE_SEC, None)
     return Spec(
         title=wish.title(),
         id=None if task_id is None else task_name(where + "id", task_id),
-        plan=limits.name(where + "plan", fields.get("plan") or plan or DEFAULT_PLAN),
+        plan=DEFAULT_PLAN if in_plan is None else limits.name(where + "plan", in_plan),
         priority=wish.priority(0),
-        depends_on=dependencies(where + "depends_on", fields.get("depends_on") or ()),
+        depends_on=dependencies(where + "depends_on", wish.listed("depends_on")),
         requires=wish.names("requires"),
         tags=wish.names("tags"),
         writes=writes,
@@ -147,13 +148,18 @@ class Reader:
             self._where + "max_attempts", self._fields.get("max_attempts", default), 1, limits.ATTEMPTS
         )
 
+    def listed(self, field: str) -> object:
+        """A list, yet unchecked: none is given by leaving it out or by None, not by whatever else is empty."""
+        value = self._fields.get(field)
+        return () if value is None else value
+
     def names(self, field: str) -> tuple[str, ...]:
         """At most 64 names."""
-        return limits.names(self._where + field, self._fields.get(field) or ())
+        return limits.names(self._where + field, self.listed(field))
 
     def patterns(self, field: str) -> tuple[str, ...]:
         """At most 100 patterns, sorted."""
-        return read_patterns(self._where + field, self._fields.get(field) or ())
+        return read_patterns(self._where + field, self.listed(field))
 
     def estimate(self) -> int | None:
         """Dollars as units of 10^-12."""

@@ -72,7 +72,7 @@ def update(change: Change, task_id: str, fields: Mapping[str, Any], agent_id: st
         priority=priority,
         requires_pk=requires_pk,
         pool_pk=pool_pk,
-        max_attempts=wish.attempts(row["max_attempts"]),
+        max_attempts=_attempts(row, wish),
         lease_timeout_us=lease_us,
         max_hold_us=hold_us,
         estimate_pusd=wish.estimate() if "estimate_usd" in fields else row["estimate_pusd"],
@@ -301,7 +301,7 @@ def _never(change: Change, name: str, parent: Row) -> None:
     child = task_row(change.tx, name)
     if child["state"] not in FINAL:
         dependencies.cancel(change, child, f"dependency {parent['id']} ended as {parent['state']}", None, parent)
-        dependencies.ended(change, child, "cancelled")
+        dependencies.ended(change, child, "cancelled", parent)
 
 
 def _merged(task: Task, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -326,6 +326,15 @@ def _new_body(change: Change, row: Row, fields: Mapping[str, Any]) -> int:
     }
     change.tx.execute("put_body", task_pk=row["pk"], **fresh)
     return int(any(value is not None for value in fresh.values()))
+
+
+def _attempts(row: Row, wish: Reader) -> int:
+    """How often a task is handed out; one that waits must have a hand-out left."""
+    most = wish.attempts(row["max_attempts"])
+    least = row["charged"] + (row["state"] != "in_progress")
+    if most < least:
+        raise InvalidArgument("max_attempts", f"must be at least {least}, for {row['charged']} are used up")
+    return most
 
 
 def _reprioritise(change: Change, row: Row, priority: int) -> None:

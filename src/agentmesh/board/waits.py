@@ -18,6 +18,7 @@ def until(
     *,
     next_due: Callable[[], int | None],
     worth_asking: Callable[[], bool],
+    for_tasks: bool,
     cancel: Cancel | None = None,
 ) -> T:
     """Ask until the answer is truthy or the time is over; the last answer.
@@ -28,27 +29,32 @@ def until(
         wait_us: how long to wait at most.
         next_due: the next instant at which time alone may change the answer.
         worth_asking: a plain read that says whether asking could help; a waiter that is not poked looks here first.
+        for_tasks: whether it is ready tasks that are waited for, so that whoever makes some ready wakes this waiter.
         cancel: asked at each wake-up; true ends the wait.
     """
     if wait_us <= 0:
         return ask()
     deadline = store.clock.now_us() + wait_us
-    waiter = store.waiter()
+    waiter = store.waiter(for_tasks=for_tasks)
     try:
         answer = ask()
-        due = next_due()
+        due, stale = next_due(), False
         while not answer and not (cancel and cancel()):
             now = store.clock.now_us()
             if now >= deadline:
-                break
+                return ask() if stale else answer
             poked = waiter.wait(min(deadline, deadline if due is None else max(due, now)) - now)
-            changed = waiter.changed()
-            if poked or changed or (due is not None and store.clock.now_us() >= due):
-                if worth_asking():
-                    answer = ask()
-                if poked and not answer:
-                    waiter.pass_on()
-                due = next_due()
+            if cancel and cancel():
+                waiter.pass_on()
+                break
+            if not (poked or waiter.changed() or (due is not None and store.clock.now_us() >= due)):
+                continue
+            stale = not worth_asking()
+            if not stale:
+                answer = ask()
+            if poked and (not answer or worth_asking()):
+                waiter.pass_on()  # a loser hands it on; so does a winner that leaves something behind
+            due = next_due()
         return answer
     finally:
         waiter.close()

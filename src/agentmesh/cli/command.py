@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -53,6 +55,16 @@ class App:
             click.echo(json_text(document))
         else:
             people(Screen())
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM end a long command as Ctrl-C does: with its last acts."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def json_text(document: dict[str, Any]) -> str:

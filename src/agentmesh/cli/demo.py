@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentmesh.cli.command import App, command
+from agentmesh.cli.command import App, command, interruptible
 from agentmesh.cli.demo_report import Killed, Report, document_of, tell_report
 from agentmesh.cli.demo_swarm import ROLES, AgentProcess, swarm
 from agentmesh.cli.discover import FILE
@@ -64,7 +64,7 @@ def demo(app: App, plan: str | None) -> int:
     wanted = read_plan(plan or str(packaged_plan()))
     path = _new_place(app.board)
     screen = None if app.json else Screen()
-    with Board.open(path, create=True) as board:
+    with interruptible(), Board.open(path, create=True) as board:
         board.apply_plan(wanted)
         _introduce(screen, wanted, path)
         report = _work_off(board, wanted, path, None if app.quiet else screen)

@@ -156,6 +156,8 @@ def styled(parts: Line) -> Text:
 def table_lines(columns: Sequence[Column], rows: list[list[Cell]], width: int | None) -> list[Line]:
     """Lay a table out for so many cells a line; without a width nothing is wrapped."""
     filled = [i for i, _ in enumerate(columns) if any(_text(row[i]) for row in rows)]
+    if not filled:
+        return []
     columns, rows = [columns[i] for i in filled], [[row[i] for i in filled] for row in rows]
     widths = [max(_cells([c]) for c in column) for column in zip(*rows, strict=True)]
     widths = [max(w, len(c.name)) for w, c in zip(widths, columns, strict=True)]

@@ -6,14 +6,13 @@ as lines.
 
 from __future__ import annotations
 
-import signal
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from agentmesh.cli.command import App, command
+from agentmesh.cli.command import App, command, interruptible
 from agentmesh.cli.look import show_status
 from agentmesh.cli.records import event_parts, lease_left
 from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, fold, styled, table_lines
@@ -47,8 +46,7 @@ class View:
 @click.pass_obj
 def watch(app: App, once: bool, after: int | None) -> None:  # noqa: FBT001 - click passes flags by name
     """Show the board live until Ctrl-C; in a pipe, write each event as a line."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminal gets its cursor back
-    with app.open() as board:
+    with interruptible(), app.open() as board:
         view = _begin(board, after)
         if once or app.json:
             _look(board, view, wait_sec=0)

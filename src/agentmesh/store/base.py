@@ -93,8 +93,8 @@ class Store(Protocol):
         """Run `work` on one snapshot."""
         ...
 
-    def waiter(self) -> Waiter:
-        """Enter the queue of waiters."""
+    def waiter(self, *, for_tasks: bool) -> Waiter:
+        """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
         ...
 
     def poke(self, count: int) -> None:

@@ -140,12 +140,14 @@ class SqliteStore:
             try:
                 return work(SqliteTransaction(self, connection))
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:  # some errors have ended it already
+                    connection.execute("COMMIT")
 
-    def waiter(self) -> Waiter:
-        """Enter the queue of waiters."""
+    def waiter(self, *, for_tasks: bool) -> Waiter:
+        """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
         self._ready()
-        waiter = SleepingWaiter(self._berth, self._data_version, self._waiters.discard)
+        berth = self._berth if for_tasks else None  # a reader of history in the queue would swallow pokes
+        waiter = SleepingWaiter(berth, self._data_version, self._waiters.discard)
         self._waiters.add(waiter)
         return waiter
 

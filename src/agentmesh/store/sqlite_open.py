@@ -18,6 +18,7 @@ from agentmesh.store.waiting import berth_folder
 ENGINE = "sqlite"
 APPLICATION_ID = 0x414D5348
 """`AMSH`: what stands in the header of every board."""
+SMALLEST_PAGE = 512
 LOG_LIMIT = 64 * 1024 * 1024
 
 
@@ -34,6 +35,8 @@ def locate(path: Path, options: StoreOptions) -> Path:
         raise ForeignFile(f"{path} is not a file.")
     if not real.parent.is_dir():
         raise BoardNotFound(f"There is no folder {real.parent} to hold a board.")
+    if real.exists() and 0 < real.stat().st_size < SMALLEST_PAGE:
+        raise ForeignFile(f"{path} is not an AgentMesh board.")  # to SQLite a file of one byte is an empty one
     refuse_unsupported(real, options.mounts)
     if not real.exists():
         if not options.create:
@@ -46,8 +49,7 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
     """A connection to a file that is, or has just become, a board; every kind of connection is made here."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     try:
-        if connection.readonly("main"):
-            raise ReadOnly(f"The board {path} cannot be opened for writing.")
+        _refuse_read_only(connection, path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
         version = _identify(connection, path, options)
@@ -68,12 +70,22 @@ def _create_empty(path: Path) -> None:
             raise BoardNotFound(f"There is no board at {path}, and none may be created there.") from error
 
 
+def _refuse_read_only(connection: apsw.Connection, path: Path) -> None:
+    """SQLite falls back to reading where it may not write; it would leave side files that the owner cannot use."""
+    if connection.readonly("main"):
+        raise ReadOnly(f"The board {path} cannot be opened for writing.")
+
+
 def _identify(connection: apsw.Connection, path: Path, options: StoreOptions) -> int:
     """The board's schema version, 0 for an empty file; the first statements on any file, and they only read."""
-    with connection:  # one snapshot: another process may be creating the board right now
+    connection.execute("BEGIN")  # one snapshot: another process may be creating the board right now
+    try:
         application = connection.pragma("application_id")
         version = int(connection.pragma("user_version"))
         empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
+    finally:
+        if connection.in_transaction:  # some errors have ended it already
+            connection.execute("COMMIT")
     if application == 0 and version == 0 and empty:
         if not options.create:
             raise BoardNotFound(f"{path} is an empty file.")

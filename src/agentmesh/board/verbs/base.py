@@ -138,9 +138,12 @@ def lease_of(lease: Lease | Claim) -> Lease:
     """The lease that a caller shows, as itself or as its claim.
 
     Raises:
-        InvalidArgument: it is neither.
+        InvalidArgument: it is neither, or was put together from parts that no lease has.
     """
     found = lease.lease if isinstance(lease, Claim) else lease
     if not isinstance(found, Lease):
         raise InvalidArgument("lease", "must be the lease of a claim")
+    task_name("lease", found.task_id)
+    limits.integer("lease", found.fence, 1, limits.INTEGER)
+    limits.name("lease", found.secret)
     return found

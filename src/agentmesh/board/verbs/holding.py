@@ -85,6 +85,7 @@ class Holding(Verbs):
             worth_asking=lambda: (
                 task_id is not None or self._store.read(lambda tx: claim.worthwhile(tx, ask, self._catalogue))
             ),
+            for_tasks=True,
             cancel=cancel,
         )
 
@@ -198,11 +199,15 @@ class Holding(Verbs):
         """
         limits.text("text", text, limits.TEXT_BYTES)
         limits.long_text("text", text)
-        call = request(request_id, "note", task_id=lease_of(lease).task_id, text=text)
         named = lease_of(lease)
-        self._held(named, call, lambda change, held: attempts.note(change, held, text))
-        rows = self._store.read(lambda tx: tx.fetch_all("notes_of_attempt", id=named.task_id, fence=named.fence))
-        return records.note(next(row for row in reversed(rows) if row["text"] == text))
+        call = request(request_id, "note", task_id=named.task_id, text=text)
+
+        def work(change: Change) -> Note:
+            shown = leases.shown(change.tx, named)
+            pk = once(change, shown["agent_id"], call, lambda: attempts.note(change, leases.holding(shown), text))
+            return records.note(change.tx.fetch_one("note_by_pk", pk=pk) or {})
+
+        return self._write(work)
 
     def _claim_now(
         self, ask: Ask, task_id: str | None, call: Request | None, *, resume: bool, take_over: bool

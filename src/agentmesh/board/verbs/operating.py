@@ -82,15 +82,26 @@ class Operating(Verbs):
         limits.text("reason", reason, limits.REASON, least=0)
         by = limits.name("agent_id", agent_id)
         call = request(request_id, "pause", plan=plan, agent=agent, reason=reason)
-        self._write(lambda change: once(change, by, call, lambda: operations.pause(change, scope, name, reason, by)))
-        pauses = self._store.read(lambda tx: tx.fetch_all("pauses"))
-        return next(records.pause(row) for row in pauses if (row["scope"], row["name"]) == (scope, name))
+        row = self._write(
+            lambda change: once(change, by, call, lambda: operations.pause(change, scope, name, reason, by))
+        )
+        return records.pause(row)
 
-    def resume(self, *, plan: str | None = None, agent: str | None = None, agent_id: str = OPERATOR) -> bool:
+    def resume(
+        self,
+        *,
+        plan: str | None = None,
+        agent: str | None = None,
+        agent_id: str = OPERATOR,
+        request_id: str | None = None,
+    ) -> bool:
         """Let hand-outs go on; false when they were not paused."""
         scope, name = _scope(plan, agent)
         by = limits.name("agent_id", agent_id)
-        return self._write(lambda change: operations.resume(change, scope, name, by))
+        call = request(request_id, "resume", plan=plan, agent=agent)
+        return self._write(
+            lambda change: bool(once(change, by, call, lambda: operations.resume(change, scope, name, by) or None))
+        )
 
     def reclaim_zombies(self) -> list[Attempt]:
         """Take back every attempt whose lease is due now; claims do this by themselves."""

@@ -56,6 +56,8 @@ class Planning(Verbs):
             CycleRefused: they wait for each other in a circle.
         """
         listed = limits.items("tasks", specs, limits.BATCH)
+        if plan is not None:
+            limits.name("plan", plan)
         wishes = [
             read_spec(spec, plan=plan, where=f"tasks[{place}].")  # type: ignore[arg-type]  # it checks that itself
             for place, spec in enumerate(listed)
@@ -125,8 +127,8 @@ class Planning(Verbs):
         task_name("depends_on", depends_on)
         limits.choice("condition", condition, ("completed", "failed", "finished"))
 
-        def work(change: Change, _agent: str) -> None:
-            dependencies.add(change, *dependencies.both_ends(change, task_id, depends_on), condition)
+        def work(change: Change, agent: str) -> None:
+            dependencies.add(change, *dependencies.both_ends(change, task_id, depends_on), condition, agent)
 
         call = request(request_id, "add_dependency", task_id=task_id, depends_on=depends_on, condition=condition)
         return self._once(agent_id, call, task_id, work)
@@ -141,8 +143,8 @@ class Planning(Verbs):
         """
         task_name("depends_on", depends_on)
 
-        def work(change: Change, _agent: str) -> None:
-            dependencies.remove(change, *dependencies.both_ends(change, task_id, depends_on))
+        def work(change: Change, agent: str) -> None:
+            dependencies.remove(change, *dependencies.both_ends(change, task_id, depends_on), agent)
 
         call = request(request_id, "remove_dependency", task_id=task_id, depends_on=depends_on)
         return self._once(agent_id, call, task_id, work)

@@ -82,6 +82,8 @@ class Reading(Verbs):
 
     def edges(self, plan: str | None = None) -> list[tuple[str, str, str]]:
         """The graph of the board or of a plan: child, parent, condition."""
+        if plan is not None:
+            limits.name("plan", plan)
         rows = self._store.read(lambda tx: tx.fetch_all("edges_of_plan", plan=plan))
         return [(row["child"], row["parent"], row["condition"]) for row in rows]
 
@@ -93,10 +95,14 @@ class Reading(Verbs):
         tags: Iterable[str] = (),
         agent_id: str = OPERATOR,
     ) -> bool:
-        """Whether a claim would find something now; a plain read."""
+        """Whether a claim would find something now; a plain read.
+
+        It may say yes for nothing where a lease is due and it depends on the rest of the board what that sets free;
+        the claim that follows takes the lease back.
+        """
         ask = Ask(
             limits.name("agent_id", agent_id),
-            plan,
+            None if plan is None else limits.name("plan", plan),
             frozenset(limits.names("capabilities", capabilities)),
             frozenset(limits.names("tags", tags)),
         )
@@ -146,6 +152,7 @@ class Reading(Verbs):
             wait_us,
             next_due=lambda: None,
             worth_asking=lambda: True,
+            for_tasks=False,
             cancel=cancel,
         )
 

@@ -62,6 +62,16 @@ HAVING COUNT(parent.pk) <> child.parents OR child.unmet <>
 -- Tasks that are ready although an edge holds them.
 SELECT task.id FROM task WHERE task.state IN ('pending', 'scheduled') AND task.unmet > 0 ORDER BY task.id
 
+-- name: check_p4_early
+-- Tasks that were handed out before their dependencies allowed it: an edge holds them, and its parent was not reopened since.
+SELECT DISTINCT child.id FROM attempt
+  JOIN task AS child ON child.pk = attempt.task_pk
+  JOIN edge ON edge.child_pk = child.pk
+  JOIN task AS parent ON parent.pk = edge.parent_pk
+ WHERE attempt.outcome IS NULL AND parent.state NOT IN ('completed', 'failed', 'cancelled')
+   AND (parent.opened_us IS NULL OR parent.opened_us < attempt.started_us)
+ ORDER BY child.id
+
 -- name: check_p4_stuck
 -- Blocked tasks that no edge holds.
 SELECT task.id FROM task WHERE task.state = 'blocked' AND task.unmet <= 0 ORDER BY task.id

@@ -62,7 +62,7 @@ VALUES (:task_pk, :fence, :agent_id, :secret, 1, :holds, :now_us, :now_us, :leas
 
 -- name: due_attempts
 -- Open attempts whose lease is due, longest due first.
-SELECT task.id, attempt.fence
+SELECT task.id, attempt.fence, attempt.holds
   FROM attempt JOIN task ON task.pk = attempt.task_pk
  WHERE attempt.outcome IS NULL AND attempt.lease_expires_us <= :now_us
  ORDER BY attempt.lease_expires_us, attempt.task_pk
@@ -94,6 +94,10 @@ SELECT task.id, attempt.fence
 -- name: next_aversion
 -- When the next of the tasks that an agent released may be offered to it again.
 SELECT MIN(until_us) AS until_us FROM aversion WHERE agent_id = :agent_id AND until_us > :now_us
+
+-- name: averted
+-- Whether an agent is not to be offered a task for a while.
+SELECT until_us FROM aversion WHERE task_pk = :task_pk AND agent_id = :agent_id AND until_us > :now_us
 
 -- name: avert
 -- Do not offer a task to an agent for a while.

@@ -1,6 +1,6 @@
 -- name: held_attempt
 -- A task and one of its attempts, as its holder names them.
-SELECT task_view.*, attempt.agent_id, attempt.secret, attempt.outcome, attempt.holds, attempt.late,
+SELECT task_view.*, attempt.fence AS attempt_fence, attempt.agent_id, attempt.secret, attempt.outcome, attempt.holds, attempt.late,
        attempt.charged AS attempt_charged, attempt.started_us, attempt.heartbeat_us,
        attempt.lease_expires_us AS expires_us
   FROM task_view
@@ -41,15 +41,15 @@ SELECT attempt.fence, attempt.agent_id, attempt.charged, attempt.started_us, att
 -- name: add_note
 -- A holder's remark.
 INSERT INTO note (task_pk, fence, agent_id, at_us, text) VALUES (:task_pk, :fence, :agent_id, :now_us, :text)
+RETURNING pk
 
 -- name: notes_of
 -- The remarks on a task.
 SELECT fence, agent_id, at_us, text FROM note WHERE task_pk = :task_pk ORDER BY pk
 
--- name: notes_of_attempt
--- The remarks on one attempt.
-SELECT note.fence, note.agent_id, note.at_us, note.text FROM note JOIN task ON task.pk = note.task_pk
- WHERE task.id = :id AND note.fence = :fence ORDER BY note.pk
+-- name: note_by_pk
+-- One remark.
+SELECT fence, agent_id, at_us, text FROM note WHERE pk = :pk
 
 -- name: put_result
 -- What a task's last completed attempt left behind.

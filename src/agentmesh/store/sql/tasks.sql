@@ -67,7 +67,7 @@ UPDATE task SET state = :state, fence = fence + :handed, charged = charged + :ch
 
 -- name: open_again
 -- Start a final task's count of attempts anew.
-UPDATE task SET opened_fence = fence, charged = 0, unmet = :unmet, urgency = :urgency WHERE pk = :pk
+UPDATE task SET opened_fence = fence, opened_us = :now_us, charged = 0, unmet = :unmet, urgency = :urgency WHERE pk = :pk
 
 -- name: update_task
 -- Change what a task says of itself.

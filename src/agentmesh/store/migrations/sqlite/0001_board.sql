@@ -78,6 +78,7 @@ CREATE TABLE task (
     unmet            INTEGER NOT NULL,
     fence            INTEGER NOT NULL,
     opened_fence     INTEGER NOT NULL,
+    opened_us        INTEGER,
     charged          INTEGER NOT NULL,
     max_attempts     INTEGER NOT NULL,
     lease_timeout_us INTEGER NOT NULL,

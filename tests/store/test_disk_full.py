@@ -1,0 +1,133 @@
+"""A full disk: a typed answer, nothing half done, reads go on, and the same board object works once there is room."""
+
+import contextlib
+import subprocess
+
+import pytest
+
+from agentmesh import Board
+from agentmesh.errors import DiskFull
+from agentmesh.model import Task
+from tests.support.boards import open_board, rows, states, violations
+from tests.support.interleave import outcome
+
+SIZE = 1 << 20
+BIG = "x" * 60_000
+
+
+class Disk:
+    """A small file system of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.board = folder / "board.db"
+        self._ballast = folder / "ballast"
+
+    def fill(self):
+        """Leave not a byte free."""
+        with contextlib.suppress(OSError), self._ballast.open("ab", buffering=0) as file:
+            while True:
+                file.write(b"\0" * 4096)
+
+    def make_room(self):
+        """Delete other files, as the error's hint says."""
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"needs the right to mount: {mounted.stderr.strip()}")
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_write_on_a_full_disk_has_no_effect(disk, clock):
+    """Not the task, not its event, not its place in the counts; and reading works as before."""
+    with open_board(disk.board, clock) as board:
+        board.create_task("before", id="before")
+        disk.fill()
+        for number in range(3):
+            with pytest.raises(DiskFull, match="No space"):
+                board.create_task("t", id=f"t{number}", description=BIG)
+        assert states(board) == {"before": "pending"}
+        assert board.status().last_seq == 1
+        assert violations(board) == {}
+
+
+def test_the_same_board_works_again_once_there_is_room(disk, clock):
+    """No restart, no repair: the call that failed is made again."""
+    with open_board(disk.board, clock) as board:
+        board.create_task("t", id="t")
+        claim = board.claim_task("a")
+        disk.fill()
+        with pytest.raises(DiskFull):
+            claim.complete({"log": BIG})
+        assert board.get_task("t").state == "in_progress"
+        disk.make_room()
+        assert claim.complete({"log": BIG}).state == "completed"
+        assert board.get_task("t").result == {"log": BIG}
+        assert violations(board) == {}
+
+
+def test_a_batch_that_does_not_fit_is_not_there_at_all(disk, clock):
+    """Hundreds of tasks in one call, and room for half of them."""
+    batch = [{"title": "t", "id": f"t{n}", "description": BIG, "depends_on": ["root"]} for n in range(40)]
+    with open_board(disk.board, clock) as board:
+        board.create_task("root", id="root")
+        with pytest.raises(DiskFull):
+            board.create_tasks(batch)
+        assert states(board) == {"root": "pending"}
+        assert rows(board, "SELECT count(*) FROM body") == [(0,)]
+        assert len(board.create_tasks(batch[:2])) == 2
+        assert violations(board) == {}
+
+
+def test_what_was_acknowledged_before_the_disk_filled_is_kept(disk, clock):
+    """Write until nothing fits; whoever opens the board next finds exactly what was answered with success."""
+    done = []
+    with open_board(disk.board, clock) as board:
+        while isinstance(made := outcome(lambda: board.create_task("t", description="y" * 5000)), Task):
+            done.append(made.id)
+    assert isinstance(made, DiskFull)
+    assert len(done) > 10
+    with open_board(disk.board, clock) as board:
+        assert list(states(board)) == done
+        assert rows(board, "PRAGMA integrity_check") == [("ok",)]
+        assert violations(board) == {}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_opening_on_a_full_disk_says_so(disk, clock, there):
+    """A new board, or one whose side files do not fit; with room the same call opens it."""
+    if there:
+        open_board(disk.board, clock).close()
+    disk.fill()
+    with pytest.raises(DiskFull):
+        Board.open(disk.board)
+    disk.make_room()
+    with open_board(disk.board, clock) as board:
+        assert board.create_task("t", id="t").id == "t"
+
+
+def test_a_full_disk_does_not_fail_a_write_that_was_committed(disk, clock):
+    """Copying the log needs room in the board file; that it finds none is no business of whoever commits."""
+    with open_board(disk.board, clock) as board:
+        for number in range(5):
+            board.create_task("t", id=f"t{number}", description="y" * 20_000)
+        disk.fill()
+        log = board.store._log
+        log.committed(board.store._writer, "main", 1_000_000)
+        log.close()  # waits for the pass
+        assert len(states(board)) == 5
+    disk.make_room()
+    with open_board(disk.board, clock) as board:
+        assert len(states(board)) == 5
+        assert violations(board) == {}

@@ -1,0 +1,88 @@
+"""Bringing tables to the newest version: any number may try at once, it happens once, and wholly or not at all."""
+
+import pytest
+
+from agentmesh import Board
+from agentmesh.errors import ForeignFile, StoreError
+from agentmesh.store import migrate
+from tests.support.boards import damage, open_board, rows, violations
+from tests.support.processes import barrier, results
+
+WIDER = "ALTER TABLE task ADD COLUMN colour TEXT"
+
+
+def known(monkeypatch, *more):
+    """Let this process know further migrations."""
+    all_of_them = (*migrate.migrations("sqlite"), *more)
+    monkeypatch.setattr(migrate, "migrations", lambda _engine: all_of_them)
+
+
+def _open(line, path, start, more, number):
+    with pytest.MonkeyPatch.context() as patch:
+        known(patch, *more)
+        start.wait()
+        with Board.open(path, durability="normal") as board:
+            board.create_task("t", id=f"t{number}")
+            line.send(board.store._writer.pragma("user_version"))
+
+
+@pytest.mark.multiproc
+def test_six_processes_make_one_board(board_path, clock):
+    """All open the same missing file at once; there is one board, and nobody's task is lost."""
+    assert results(6, _open, board_path, barrier(6), ()) == [1] * 6
+    with open_board(board_path, clock) as board:
+        assert {task.id for task in board.list_tasks().tasks} == {f"t{n}" for n in range(6)}
+        assert rows(board, "SELECT count(*) FROM meta WHERE key = 'board_id'") == [(1,)]
+        assert violations(board) == {}
+
+
+@pytest.mark.multiproc
+def test_six_processes_bring_an_old_board_up_to_date_once(board_path, clock):
+    """A column that was added twice would be an error; the version is read inside the write lock."""
+    open_board(board_path, clock).close()
+    assert results(6, _open, board_path, barrier(6), ((2, WIDER),)) == [2] * 6
+
+
+def test_a_migration_that_fails_leaves_the_old_board(board_path, clock, monkeypatch):
+    """Half a migration is none: tables and version are as before, and the old build goes on."""
+    open_board(board_path, clock).close()
+    with monkeypatch.context() as patch:
+        known(patch, (2, WIDER), (3, "CREATE TABLE more (x); CREATE TABLE more (x)"))
+        with pytest.raises(StoreError, match="already exists"):
+            Board.open(board_path)
+    with open_board(board_path, clock) as board:
+        assert board.store._writer.pragma("user_version") == 1
+        assert rows(board, "SELECT name FROM sqlite_schema WHERE name = 'more'") == []
+        assert rows(board, "SELECT name FROM pragma_table_info('task') WHERE name = 'colour'") == []
+
+
+def test_tasks_survive_a_migration(board_path, clock, monkeypatch):
+    """What stood on the old board stands on the new one."""
+    with open_board(board_path, clock) as board:
+        board.create_task("old", id="old")
+    known(monkeypatch, (2, WIDER))
+    with open_board(board_path, clock) as board:
+        assert board.claim_task("a").task.id == "old"
+        assert board.store._writer.pragma("user_version") == 2
+
+
+def test_migrations_are_numbered_without_gaps():
+    """A missing file in an installation is noticed here, not on somebody's board."""
+    numbers = [number for number, _ in migrate.migrations("sqlite")]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert migrate.newest("sqlite") == numbers[-1]
+
+
+@pytest.mark.damaged
+def test_a_board_without_its_stamp_is_a_foreign_file(board_path, clock):
+    """Tables that look like ours are not enough: the header says whose file it is."""
+    with open_board(board_path, clock) as board:
+        damage(board, "PRAGMA application_id = 0")
+    with pytest.raises(ForeignFile):
+        Board.open(board_path)
+
+
+def test_every_table_is_strict(board):
+    """SQLite refuses text where a number belongs, instead of storing it."""
+    loose = "SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0 AND name NOT LIKE 'sqlite_%'"
+    assert rows(board, loose) == []
