@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from benchmarks.machine import described
 from benchmarks.report import Figure, print_figures
 from benchmarks.settings import Settings
 
@@ -35,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.alarm(LONGEST_SEC)
     with tempfile.TemporaryDirectory(prefix="agentmesh-bench-", dir=options.folder) as folder:
         settings = Settings(Path(folder), options.quick)
+        print(described(settings.folder) + "\n", flush=True)
         missed = print_figures(_figures(options.groups or GROUPS, settings), markdown=options.markdown)
     return 1 if missed else 0
 
@@ -49,5 +49,4 @@ def _too_long(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
-    print(f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}\n")
     sys.exit(main())

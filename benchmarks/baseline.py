@@ -21,7 +21,9 @@ class Bare:
         self._connection = apsw.Connection(str(path))
         self._connection.pragma("journal_mode", "wal")
         self._connection.pragma("synchronous", durability.upper())
-        self._connection.pragma("wal_autocheckpoint", 1_000)  # SQLite's default, which apsw could have been told to change
+        self._connection.pragma(
+            "wal_autocheckpoint", 1_000
+        )  # SQLite's default, which apsw could have been told to change
         self._connection.execute("CREATE TABLE IF NOT EXISTS item (pk INTEGER PRIMARY KEY, state TEXT NOT NULL)")
         with self._connection:
             self._connection.executemany(

@@ -29,7 +29,7 @@ def fill(board: Board, specs: Iterable[Mapping[str, Any]]) -> None:
         board.create_tasks(batch)
 
 
-def plain(number: int, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - the fields of a task are of many types
+def plain(number: int, **fields: Any) -> list[dict[str, Any]]:
     """Wishes for tasks with nothing special about them, ids and all."""
     return [{"title": "A task", "id": f"t{next(_numbers)}", **fields} for _ in range(number)]
 

@@ -1,4 +1,4 @@
-"""Worker processes that take orders: started together, asked over pipes, ended by their own handles whatever happens."""
+"""Worker processes that take orders: started together, asked over pipes, ended one by one whatever happens."""
 
 from __future__ import annotations
 

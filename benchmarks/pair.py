@@ -1,8 +1,8 @@
 """Claim and complete in one process, with all that comes with it, against two bare transactions; and its dirty pages.
 
-A round is long enough for several checkpoints on either side, so what the log costs later is paid inside the round. Both
-sides' rounds last about as long, and there is a pause between them: a thread of the board that still copies its log would
-slow the other side down, which would flatter ours.
+A round is long enough for several checkpoints on either side, so what the log costs later is paid inside the round.
+Both sides' rounds last about as long, and there is a pause between them: a thread of the board that still copies
+its log would slow the other side down, which would flatter ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGES = 50
 
 def figures(settings: Settings) -> Iterator[Figure]:
     """The pair in both durabilities, and the pages it writes."""
-    yield _against_bare(settings, "normal", settings.size(2_000, 500), 8.0)
+    yield _against_bare(settings, "normal", settings.size(1_500, 500), 8.0)
     yield _against_bare(settings, "full", settings.size(1_000, 250), 2.5)
     yield dirty_pages(settings, settings.place("pages"))
 
@@ -44,7 +44,7 @@ def _against_bare(settings: Settings, durability: str, pairs: int, bar: float) -
         def theirs() -> float:
             return timed(bare.pair, range(round(pairs * bar * 0.9)))
 
-        compared = alternate(ours, theirs, settings.size(7, 3))
+        compared = alternate(ours, theirs, settings.size(9, 3))
     name = f"claim + complete against two bare transactions, `{durability}`"
     return Figure(name, compared.ratio, "x", "<=", bar, compared.absolute("a pair", "bare"))
 

@@ -1,8 +1,8 @@
 """A claim beside 100,000 ready tasks that are not for this agent, against the same board without them.
 
-They are all more urgent and older than what the agent gets, so every claim would meet them first. Either the agent lacks
-what they require, or a running task holds a path they need. Tasks that wait for a path are parked when a claim first meets
-them; that first claim after a hold is a figure of its own, without a bar.
+They are all more urgent and older than what the agent gets, so every claim would meet them first. Either the agent
+lacks what they require, or a running task holds a path they need. Tasks that wait for a path are parked when a
+claim first meets them; that first claim after a hold is a figure of its own, without a bar.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _beside(settings: Settings, name: str, size: int, hold: list[str], crowd: Cr
             boards.fill(board, boards.plain(1))
             first = _first_claim(board)
             if board is beside and hold:
-                yield Figure(f"first claim after the hold beside {name}", first, "s")
+                yield Figure(f"first claim after the hold beside {name}", 1000 * first, "ms")
         found = alternate(_claims(beside), _claims(without), settings.size(9, 3))
     yield Figure(f"claim beside {name}", found.ratio, "x", "<=", 2, found.absolute("beside", "without"))
 

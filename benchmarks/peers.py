@@ -1,22 +1,24 @@
 """Other queues that live in a SQLite file, each used as its own documentation says, beside our whole claim + complete.
 
-What is counted is how many *different* items all processes together took and acknowledged, from their common start to the
-last acknowledgement; a turn lasts a second, or until nothing is left. Each turn has a fresh file; each process serves one
-kind of queue only.
+What is counted is how many *different* items all processes together took and acknowledged, from their common start
+to the last acknowledgement; a turn lasts a second, or until nothing is left. Each turn has a fresh file; each
+process serves one kind of queue only.
 
-There are two sizes, because two of the peers depend on it: litequeue sorts what is ready at every `pop`, persist-queue
-walks past what was acknowledged at every `get`. A short queue flatters the first, a fresh one the second.
+There are two sizes, because two of the peers depend on it: litequeue sorts what is ready at every `pop`,
+persist-queue walks past what was acknowledged at every `get`. A short queue flatters the first, a fresh one the
+second.
 
-Durability. litequeue sets `synchronous=NORMAL` itself; the other durability is set on its public `conn`. persist-queue
-leaves SQLite's default; it has no public way to change it, so it is set on its one connection, `_putter`. huey's storage
-takes `fsync=True` for FULL; NORMAL is set on its public `conn`. All three use WAL by themselves and checkpoint it by
-SQLite's default, with the `sqlite3` module of this Python.
+Durability. `synchronous` is set on the connection that each of them works with, after it has opened its file:
+litequeue's and huey's public `conn` (by themselves they take NORMAL, and SQLite's default), persist-queue's
+`_putter`, since it has no public way. All three use WAL by themselves and leave it to SQLite's own checkpoints, with
+the `sqlite3` module of this Python.
 
-What they do for it differs. litequeue: `pop` locks the oldest message, `done` marks it; a message whose worker died stays
-locked until somebody calls `retry`. persist-queue: `get`, then `ack`; two processes may get the same item (its documentation
-promises threads only), so items are counted once. huey: `dequeue` deletes the row, and there is nothing to acknowledge:
-what a dying worker held is gone. Its worker then stores the task's result, as our completion does, so that is its second
-step here; dequeuing alone stands beside it without a bar. It keeps no lease and no history, so its bar is a fraction.
+What they do for it differs. litequeue: `pop` locks the oldest message, `done` marks it; a message whose worker died
+stays locked until somebody calls `retry`. persist-queue: `get`, then `ack`; two processes may get the same item
+(its documentation promises threads only), so items are counted once. huey: `dequeue` deletes the row, and there is
+nothing to acknowledge: what a dying worker held is gone. Its worker then stores the task's result, as our
+completion does, so that is its second step here; dequeuing alone stands beside it without a bar. It keeps no lease
+and no history, so its bar is a fraction.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
@@ -45,11 +48,23 @@ CASES: tuple[tuple[Durability, int], ...] = (("normal", 1_000), ("normal", 20_00
 BARS = {"litequeue": 1.0, "persist-queue": 1.0, "huey": 0.3}
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What all processes did in one turn."""
+
+    rate: float
+    fairness: float
+
+
 class Queue(Protocol):
     """A queue as a worker sees it."""
 
     def take(self) -> str | None:
         """Take an item and acknowledge it; its name, or None when there is none."""
+        ...
+
+    def close(self) -> None:
+        """Let go of its file."""
         ...
 
 
@@ -70,6 +85,10 @@ class AgentMesh:
             return None
         claim.complete(boards.RESULT)
         return claim.task.id
+
+    def close(self) -> None:
+        """Close the board."""
+        self._board.close()
 
 
 class LiteQueue:
@@ -93,6 +112,10 @@ class LiteQueue:
             return None
         self._queue.done(message.message_id)
         return str(message.data)
+
+    def close(self) -> None:
+        """Close the queue."""
+        self._queue.conn.close()
 
 
 class PersistQueue:
@@ -120,6 +143,10 @@ class PersistQueue:
         self._queue.ack(item)
         return str(item)
 
+    def close(self) -> None:
+        """Close the queue."""
+        self._queue.close()
+
 
 class HueyDequeue:
     """The SQLite storage of `huey`: dequeue, after which it has nothing more to do with the item."""
@@ -139,6 +166,10 @@ class HueyDequeue:
         """Dequeue."""
         data = self._storage.dequeue()
         return None if data is None else bytes(data).decode()
+
+    def close(self) -> None:
+        """Close the storage."""
+        self._storage.close()
 
 
 class Huey(HueyDequeue):
@@ -169,7 +200,7 @@ class Worker:
         self._number = number
         self._kind = kind
 
-    def __call__(self, order: tuple[Any, ...]) -> Any:  # noqa: ANN401 - an answer for each order
+    def __call__(self, order: tuple[Any, ...]) -> Any:
         """One order: `("fill", path, items)` or `("take", path, durability, start, end)`."""
         what, path, *rest = order
         return getattr(self, what)(path, *rest)
@@ -177,7 +208,9 @@ class Worker:
     def fill(self, path: Path, items: int) -> None:
         """The first worker fills it, with nothing synchronised."""
         if self._number == 0:
-            KINDS[self._kind](path, "normal" if self._kind == "AgentMesh" else "off").fill(items)
+            queue = KINDS[self._kind](path, "normal" if self._kind == "AgentMesh" else "off")
+            queue.fill(items)
+            queue.close()
 
     def take(self, path: Path, durability: Durability, start: float, end: float) -> tuple[list[str], float]:
         """Take items until the end, or until there are none; their names, and when the last was done."""
@@ -192,6 +225,7 @@ class Worker:
                     break
                 names.append(name)
                 last = time.monotonic()
+        queue.close()
         return names, last
 
 
@@ -199,9 +233,7 @@ def figures(settings: Settings) -> Iterator[Figure]:
     """Every peer in every case, alone and with eight processes."""
     with ExitStack() as stack:
         progress("peers: starting the processes")
-        crews = {
-            (kind, count): stack.enter_context(Crew(count, Worker, kind)) for kind in KINDS for count in PROCESSES
-        }
+        crews = {(kind, count): stack.enter_context(Crew(count, Worker, kind)) for kind in KINDS for count in PROCESSES}
         for durability, items in CASES:
             for count in PROCESSES:
                 mine = {kind: crew for (kind, number), crew in crews.items() if number == count}
@@ -211,22 +243,32 @@ def figures(settings: Settings) -> Iterator[Figure]:
 def _compared(
     settings: Settings, durability: str, items: int, crews: dict[str, Crew], workers: str
 ) -> Iterator[Figure]:
-    rates: dict[str, list[float]] = {kind: [] for kind in crews}
+    turns: dict[str, list[Turn]] = {kind: [] for kind in crews}
     rounds = settings.size(3, 1)
     for number in range(rounds):
         for kind in list(crews)[:: 1 if number % 2 else -1]:
             progress(f"peers: {durability}, {items:,} items, {workers}, round {number + 1} of {rounds}, {kind}")
-            rates[kind].append(_turn(settings, durability, items, kind, crews[kind]))
-    ours = rates.pop("AgentMesh")
-    for kind, theirs in rates.items():
-        ratio = median(one / other for one, other in zip(ours, theirs, strict=True))
+            turns[kind].append(_turn(settings, durability, items, crews[kind]))
+    ours = turns.pop("AgentMesh")
+    for kind, theirs in turns.items():
+        ratio = median(one.rate / other.rate for one, other in zip(ours, theirs, strict=True))
         name = f"against {kind}: {items:,} items, {workers}, `{durability}`"
-        absolute = f"items a second: {median(ours):,.0f} against {median(theirs):,.0f}"
+        absolute = f"items a second: {_rate(ours)} against {_rate(theirs)}"
+        if len(crews[kind].pids) > 1:
+            absolute += f"; worst- against best-served: {_fairness(ours)} against {_fairness(theirs)}"
         bar = BARS.get(kind, 0.0)
         yield Figure(name, ratio, "x", ">=" if bar else "", bar, absolute)
 
 
-def _turn(settings: Settings, durability: str, items: int, kind: str, crew: Crew) -> float:
+def _rate(turns: Sequence[Turn]) -> str:
+    return f"{median(turn.rate for turn in turns):,.0f}"
+
+
+def _fairness(turns: Sequence[Turn]) -> str:
+    return f"{median(turn.fairness for turn in turns):.2f}x"
+
+
+def _turn(settings: Settings, durability: str, items: int, crew: Crew) -> Turn:
     path = settings.place("peer")
     crew.order(("fill", path, items))
     crew.answers()
@@ -234,4 +276,5 @@ def _turn(settings: Settings, durability: str, items: int, kind: str, crew: Crew
     crew.order(("take", path, durability, start, start + TURN_SEC))
     answers = crew.answers()
     different = {name for names, _ in answers for name in names}
-    return len(different) / (max(last for _, last in answers) - start)
+    counts = [len(names) for names, _ in answers]
+    return Turn(len(different) / (max(last for _, last in answers) - start), min(counts) / max(counts))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-WIDTH = 78
+WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)

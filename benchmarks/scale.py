@@ -1,7 +1,7 @@
-"""The same calls on a board of 100,000 tasks and on a small one: what a call costs must not depend on what else is there.
+"""The same calls on a board of 100,000 tasks and on a small one: a call must not cost more for what else is there.
 
-Half of each board waits for other tasks in a graph, a tenth is in progress, the rest is ready. Everything runs under
-`normal`, where the disk hides nothing.
+Half of each board waits for other tasks in a graph, a tenth is in progress, the rest is ready. Everything runs
+under `normal`, where the disk hides nothing.
 """
 
 from __future__ import annotations

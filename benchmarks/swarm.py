@@ -1,7 +1,7 @@
-"""Sixteen processes on one board: the rate of all, how fairly they are served, what the gate is worth, how long the log grows.
+"""Sixteen processes on one board: their rate, how fairly they are served, the worth of the gate, the length of the log.
 
-The three crews (one process; sixteen; sixteen without the gate) live side by side and work in turn, so that they meet the
-same machine. Gated and ungated have a board each, for the length of the log.
+The three crews (one process; sixteen; sixteen without the gate) live side by side and work in turn, so that they
+meet the same machine. Gated and ungated have a board each, for the length of the log.
 """
 
 from __future__ import annotations
@@ -103,9 +103,8 @@ def _turn(crew: Crew, seconds: float) -> Turn:
     start = time.monotonic() + ALERT_SEC
     crew.order((start, start + seconds))
     answers = crew.answers()
-    elapsed = time.monotonic() - start
     counts = [done for done, _ in answers]
-    return Turn(sum(counts) / elapsed, min(counts) / max(counts), max(slowest for _, slowest in answers))
+    return Turn(sum(counts) / seconds, min(counts) / max(counts), max(slowest for _, slowest in answers))
 
 
 def _judged(

@@ -1,7 +1,7 @@
 """Fifty processes that wait for work: what they cost while there is none, and how soon one has it when there is.
 
-The board is drained: every task on it is completed. A wake-up is the time from the call of `create_task` to the return of
-`claim_task` in whichever process got the task, so both commits are in it.
+The board is drained: every task on it is completed. A wake-up is the time from the call of `create_task` to the
+return of `claim_task` in whichever process got the task, so both commits are in it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Waiter:
 
 
 def figures(settings: Settings) -> Iterator[Figure]:
-    """Idle cost and wake-up under both durabilities; what they cost is the same, so one bar each."""
+    """The cost of waiting, and the wake-up under both durabilities."""
     yield from _waiting(settings, "normal", settings.size(10, 3), settings.size(50, 15))
     yield from _waiting(settings, "full", 0, settings.size(50, 15))
 

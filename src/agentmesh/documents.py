@@ -85,7 +85,8 @@ def _field(name: str, value: Any) -> tuple[str, Json]:
     if name in DURATIONS:
         return name.removesuffix("_us") + "_sec", value / 1_000_000
     if name.endswith("_us"):
-        return name.removesuffix("_us").removesuffix("_at") + "_at", rfc3339(value)
+        stem = name.removesuffix("_us")
+        return stem if stem == "at" or stem.endswith("_at") else stem + "_at", rfc3339(value)
     if name.endswith("_pusd"):
         return name.removesuffix("_pusd") + "_usd", dollars(value)
     return name, _value(value)

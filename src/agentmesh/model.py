@@ -237,8 +237,8 @@ class Page:
 class Cause:
     """One root cause of waiting: a task (or a pause) that holds others up.
 
-    `kind` is one of `in_progress`, `lease_due`, `ready`, `capability`, `paths_held`, `scheduled`, `paused`,
-    `impossible`; `waiting` counts the tasks that wait behind it, itself not counted.
+    `kind` is one of `in_progress`, `lease_due`, `ready`, `capability`, `paths_held`, `scheduled`, `paused`;
+    `waiting` counts the tasks that wait behind it, itself not counted.
     """
 
     kind: str

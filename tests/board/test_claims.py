@@ -70,6 +70,14 @@ def test_results_that_do_not_fit_are_left_out_and_said_to_be(board):
     assert len(board.get_task("b").result) == 20_000
 
 
+def test_results_are_measured_in_bytes(board):
+    """Twenty thousand letters of two bytes each are more than 32 KiB."""
+    put(board, "a")
+    done(board, "a", "\u00e9" * 20_000)
+    put(board, "b: a")
+    assert board.claim_task("x").dependencies[0].truncated
+
+
 def test_a_result_of_json_null_is_no_result_and_false_is_one(board):
     """What is empty stays what it is."""
     for name, result in [("a", None), ("b", False), ("c", ""), ("d", 0)]:
@@ -441,6 +449,16 @@ def test_has_work_sees_what_a_claim_would_set_free(board, clock):
     clock.advance(60)
     assert board.has_work()
     assert board.claim_task("x").task.id == "b"
+
+
+def test_has_work_counts_on_a_claim_where_more_is_in_the_way_than_it_looks_at(board):
+    """Three hundred pools are blocked and not yet parked: whoever claims finds out, and then it is known."""
+    put(board, "holder", writes=["src/**"])
+    board.create_tasks([{"title": "T", "writes": [f"src/{n}"]} for n in range(300)])
+    claimed(board, "holder")
+    assert board.has_work()
+    assert board.claim_task("x").reason == "paths_held"
+    assert not board.has_work()
 
 
 def test_no_attempt_is_charged_for_nothing(board):

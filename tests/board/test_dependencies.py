@@ -6,7 +6,9 @@ import pytest
 
 from agentmesh import Dependency
 from agentmesh.errors import CycleRefused, InvalidArgument, NotFound, WrongState
-from tests.support.boards import claimed, done, event_count, kinds, put, states
+from tests.support.boards import claimed, done, event_count, kinds, open_board, put, states, violations
+from tests.support.clock import TurnableClock
+from tests.support.processes import barrier, results
 
 ENDS = {
     "completed": lambda board, task_id: claimed(board, task_id).complete(),
@@ -317,3 +319,26 @@ def test_a_running_child_of_a_reopened_parent_is_stopped_if_it_can_never_be_righ
     claimed(board, "p").fail("x", retry=False)
     assert states(board) == {"p": "failed", "c": "cancelled"}
     assert board.attempts("c")[0].outcome == "cancelled"
+
+
+def finish_or_add(line, path, rounds, start, number):
+    """In each round, one process completes the parent while the other puts a child under it."""
+    with open_board(path, TurnableClock(), seed=number) as board:
+        for turn in range(rounds):
+            claim = claimed(board, f"p{turn}") if number else None
+            start.wait()
+            if claim:
+                claim.complete()
+            else:
+                board.create_task("T", id=f"c{turn}", depends_on=[f"p{turn}"])
+        line.send(number)
+
+
+@pytest.mark.multiproc
+def test_a_child_that_appears_while_its_parent_completes_is_never_forgotten(board_path, clock):
+    """Three hundred races: whoever comes first, the child is ready in the end."""
+    with open_board(board_path, clock, seed=9) as board:
+        put(board, *[f"p{turn}" for turn in range(300)])
+        assert results(2, finish_or_add, board_path, 300, barrier(2)) == [0, 1]
+        assert board.status().counts["pending"] == board.status().counts["completed"] == 300
+        assert violations(board) == {}

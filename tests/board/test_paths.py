@@ -1,9 +1,13 @@
 """Paths: no two running attempts hold overlapping patterns; who waits for one is found again when it is free."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentmesh.errors import PathsHeld
-from tests.support.boards import claimed, event_count, open_board, put, rows, states
+from agentmesh.patterns import conflict, normalised
+from tests.support.boards import claimed, event_count, open_board, put, rows, states, violations
+from tests.support.clock import TurnableClock
 
 
 def lots(board):
@@ -299,3 +303,89 @@ def test_a_path_is_found_whatever_stands_next_to_it_in_the_order(board):
         claim.hold_paths(writes=["\U0001f600/**"])
     assert caught.value.held == "\U0001f600"
     assert claim.hold_paths(writes=["a1", "b", "a/bb/*"])
+
+
+PATTERNS = ["a", "b", "a/", "a/x", "a/*", "b/**/z", "b/y/z", "**", "*"]
+WISHES = st.lists(st.tuples(st.sampled_from(PATTERNS), st.sampled_from(["write", "read"])), max_size=2)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["claim", "claim", "claim", "complete", "release", "fail", "hold", "die", "put"]),
+        st.integers(0, 20),
+        WISHES,
+    ),
+    max_size=30,
+)
+
+
+class Yard:
+    """A board, and beside it what its tasks want and what is held, kept in plain lists."""
+
+    def __init__(self, board):
+        self.board = board
+        self.wants = {}
+        self.held = {}
+        self.agents = 0
+
+    def put(self, wishes):
+        """One more task; a pattern that is written need not be read."""
+        name = f"t{len(self.wants):03}"
+        by_mode = {how: [pattern for pattern, mode in wishes if mode == how] for how in ("write", "read")}
+        self.board.create_task("T", id=name, writes=by_mode["write"], reads=by_mode["read"], max_attempts=99)
+        self.wants[name] = [(normalised("p", pattern), mode) for pattern, mode in wishes]
+
+    def free(self, wants, but=None):
+        """Whether nobody holds what excludes these."""
+        others = [held for name, (_, holds) in self.held.items() if name != but for held in holds]
+        return not any(conflict(*want, *held) for want in wants for held in others)
+
+    def step(self, how, number, wishes):
+        """Do one thing to the board and to the lists, and compare."""
+        holder = sorted(self.held)[number % len(self.held)] if self.held else None
+        if how == "put":
+            self.put(wishes)
+        elif how == "claim":
+            self.claim()
+        elif how == "hold" and holder and wishes:
+            self.hold(holder, [(normalised("p", pattern), mode) for pattern, mode in wishes])
+        elif how == "die" and holder:
+            self.board.store.clock.advance(60)
+            self.held.clear()
+            self.board.reclaim_zombies()
+        elif how in ("complete", "release", "fail") and holder:
+            claim, _ = self.held.pop(holder)
+            {"complete": claim.complete, "release": claim.release, "fail": lambda: claim.fail("x")}[how]()
+
+    def claim(self):
+        """A claim gets the oldest ready task whose paths are free, or nothing if there is none."""
+        self.agents += 1
+        self.board.store.clock.advance(0.001)
+        ready = sorted(name for name, state in states(self.board).items() if state == "pending")
+        expected = next((name for name in ready if self.free(self.wants[name])), None)
+        claim = self.board.claim_task(f"agent-{self.agents}")
+        assert (claim.task.id if claim else None) == expected
+        if claim:
+            self.held[expected] = (claim, list(self.wants[expected]))
+
+    def hold(self, holder, wants):
+        """More paths are had exactly if they are free."""
+        claim, holds = self.held[holder]
+        by_mode = {how: [pattern for pattern, mode in wants if mode == how] for how in ("write", "read")}
+        if self.free(wants, but=holder):
+            claim.hold_paths(writes=by_mode["write"], reads=by_mode["read"])
+            holds += wants
+        else:
+            with pytest.raises(PathsHeld):
+                claim.hold_paths(writes=by_mode["write"], reads=by_mode["read"])
+
+
+@settings(max_examples=60)
+@given(st.lists(WISHES, max_size=8), STEPS)
+def test_whatever_is_held_a_claim_gets_the_first_task_whose_paths_are_free(tmp_path_factory, wishes, steps):
+    """Pools, lots and parking change nothing about who is next: plain lists give the same answer, step by step."""
+    with open_board(tmp_path_factory.mktemp("yard") / "board.db", TurnableClock()) as board:
+        yard = Yard(board)
+        for one in wishes:
+            yard.put(one)
+        for step in steps:
+            yard.step(*step)
+            assert violations(board) == {}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentmesh.board.verbs import holding
 from agentmesh.errors import AlreadyClaimed, LeaseLost
 from tests.support.boards import claimed, done, event_count, kinds, open_board, put, states
 
@@ -95,6 +96,19 @@ def test_another_session_may_take_over(board, other):
     with pytest.raises(LeaseLost):
         old.complete()
     assert states(board) == {"a": "in_progress"}
+
+
+def test_a_session_knows_the_last_few_thousand_of_its_leases(board, monkeypatch):
+    """The oldest are forgotten first; one that was resumed is young again."""
+    monkeypatch.setattr(holding, "REMEMBERED", 2)
+    put(board, "a", "b", "c")
+    claimed(board, "a", "gpt")
+    claimed(board, "b", "gpt")
+    assert board.claim_task("gpt", task_id="a", resume=True).resumed
+    claimed(board, "c", "gpt")
+    assert board.claim_task("gpt", task_id="a", resume=True).resumed
+    with pytest.raises(AlreadyClaimed):
+        board.claim_task("gpt", task_id="b", resume=True)
 
 
 def test_to_take_over_is_to_resume(board, other):

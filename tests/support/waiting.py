@@ -5,9 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from agentmesh.store import waiting
-
-PATIENCE_SEC = 30
-"""How long a test waits for a thread that should answer at once; only a broken one ever takes that long."""
+from tests.support.patience import PATIENCE_SEC
 
 
 class Sleepers:

@@ -42,10 +42,13 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
     "P6": (
         ("check_p6_tallies", "is a plan whose counts differ from its tasks"),
         ("check_p6_urgency", "has another urgency than its priority and what waits for it make"),
-        ("check_p6_pools", "is not the head of its pool although it should be"),
+        ("check_p6_pools", "and its pool disagree on whether it is the first in it"),
         ("check_p6_reports", "has a result although it has not completed"),
     ),
-    "P10": (("check_p10_orphans", "holds paths without an open attempt"),),
+    "P10": (
+        ("check_p10_orphans", "holds paths without an open attempt"),
+        ("check_p10_lots", "has a lot that is open or closed although it should not be"),
+    ),
     "P11": (
         ("check_p11_attempts", "has an attempt whose times are out of order"),
         ("check_p11_ended", "is final without the time of its end, or the other way round"),

@@ -226,6 +226,9 @@ def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
         return NoClaim("paused", "wait", "Hand-outs are paused.", retry_at)
     counts = _counts(tx, found.ask.plan)
     reason, advice, message = _reason(tx, found, counts)
+    offered_again = averted_until(tx, found.ask.agent_id) if reason == "released" else None
+    if offered_again is not None:
+        retry_at = min([*dues, offered_again])
     return NoClaim(reason, advice, message, None if advice == "stop" else retry_at)
 
 
@@ -233,7 +236,7 @@ def carried(tx: Transaction, task_pk: int) -> tuple[DependencyResult, ...]:
     """What the finished parents of a task left behind, as far as it fits."""
     found, room = [], CARRIED_BYTES
     for row in tx.fetch_all("dependency_results", task_pk=task_pk):
-        size = len(row["body"] or "")
+        size = len((row["body"] or "").encode())
         fits = size <= room
         room -= size if fits else 0
         body = json.loads(row["body"]) if row["body"] is not None and fits else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Self, TypeVar
@@ -33,7 +34,7 @@ class Verbs:
         """Serve a board from an open store; `Board.open` is the usual way."""
         self._store = store
         self._catalogue = Catalogue()
-        self._secrets: dict[str, str] = {}
+        self._secrets: OrderedDict[str, str] = OrderedDict()
 
     @classmethod
     def open(

@@ -240,9 +240,10 @@ class Holding(Verbs):
 
     def _remember(self, lease: Lease) -> None:
         """Know the leases that this object was given, the last few thousand, so that it may resume them."""
+        self._secrets.pop(lease.task_id, None)
         self._secrets[lease.task_id] = lease.secret
         if len(self._secrets) > REMEMBERED:
-            del self._secrets[next(iter(self._secrets))]
+            self._secrets.popitem(last=False)  # in one step: other threads may be at it
 
     def _next_due(self, agent_id: str) -> int | None:
         return self._store.read(lambda tx: claim.next_due(tx, agent_id))

@@ -113,12 +113,15 @@ HAVING parent.urgency <> CASE WHEN COALESCE(MAX(child.urgency), parent.priority)
  ORDER BY parent.id
 
 -- name: check_p6_pools
--- Ready tasks that come before the head of their pool.
+-- Ready tasks that come before the head of their pool, and heads that are not ready or are ranked otherwise.
 SELECT task.id FROM task JOIN pool ON pool.pk = task.pool_pk
  WHERE task.state = 'pending'
    AND (pool.head_pk IS NULL OR task.urgency > pool.head_urgency
         OR (task.urgency = pool.head_urgency AND task.pk < pool.head_pk))
- ORDER BY task.id
+ UNION
+SELECT head.id FROM pool JOIN task AS head ON head.pk = pool.head_pk
+ WHERE head.state <> 'pending' OR head.pool_pk IS NULL OR head.pool_pk <> pool.pk OR head.urgency <> pool.head_urgency
+ ORDER BY id
 
 -- name: check_p6_reports
 -- Results of tasks that have not completed and were never reopened.
@@ -135,6 +138,13 @@ SELECT DISTINCT task.id FROM hold
   JOIN task ON task.pk = hold.task_pk
   LEFT JOIN attempt ON attempt.task_pk = hold.task_pk AND attempt.fence = hold.fence AND attempt.outcome IS NULL
  WHERE attempt.fence IS NULL ORDER BY task.id
+
+-- name: check_p10_lots
+-- Lots that are closed although nobody holds their pattern, so that who waits there waits for ever, or open although held.
+SELECT DISTINCT lot.pattern AS id FROM lot
+  LEFT JOIN hold ON hold.workspace = lot.workspace AND hold.pattern = lot.pattern AND hold.mode = lot.mode
+ WHERE (lot.is_open = 0 AND hold.pattern IS NULL) OR (lot.is_open = 1 AND hold.pattern IS NOT NULL)
+ ORDER BY lot.pattern
 
 -- name: all_holds
 -- Every held pattern with its task.

@@ -1,0 +1,99 @@
+"""A board in the middle of its life, and everything that can be done to it; made once, copied for each try.
+
+It stands a second past the end of Ann's lease, so her task can be taken back, and she may still be first to end it.
+"""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.boards import open_board, rows
+from tests.support.clock import START_US, TurnableClock
+
+PAST_THE_LEASE_US = START_US + 61_000_000
+
+
+class Scene(NamedTuple):
+    """Where the board is kept, and the leases on it."""
+
+    path: Path
+    ann: object
+    bob: object
+
+    def copy(self, path):
+        """The same scene at another place."""
+        shutil.copyfile(self.path, path)  # it is closed: no lock is lost
+        return self._replace(path=path)
+
+    def open(self, *, seed=1, **options):
+        """The board, at the scene's instant; the same seed makes the same ids and secrets."""
+        return open_board(self.path, TurnableClock(PAST_THE_LEASE_US), seed=seed, **options)
+
+
+def prepare(path):
+    """Build the scene at a place."""
+    with open_board(path, TurnableClock()) as board:
+        board.create_tasks(
+            [
+                {"title": "t", "id": "held", "priority": 9, "writes": ["src/**"], "max_attempts": 2, "tags": ["x"]},
+                {"title": "t", "id": "then", "depends_on": ["held"], "payload": {"a": 1}},
+                {"title": "t", "id": "else", "depends_on": ["held:failed"]},
+                {"title": "t", "id": "after", "depends_on": ["held:finished", "other"]},
+                {"title": "t", "id": "far", "depends_on": ["then"], "priority": 3},
+                {"title": "t", "id": "other", "priority": 8, "writes": ["docs/**"], "lease_timeout_sec": 600},
+                {"title": "t", "id": "done", "priority": 7},
+                {"title": "t", "id": "parked", "writes": ["docs/a"], "priority": 6},
+                {"title": "t", "id": "later", "not_before": (START_US + 30_000_000) / 1_000_000},
+                {"title": "t", "id": "free"},
+            ]
+        )
+        ann = board.claim_task("ann", task_id="held").lease
+        bob = board.claim_task("bob", task_id="other").lease
+        board.claim_task("ann", task_id="done").complete({"early": True})
+        board.create_task("t", id="behind-done", depends_on=["done"], plan="side")
+        board.claim_task("cyd", plan="side").release()
+    return Scene(path, ann, bob)
+
+
+ACTS = {
+    "complete": lambda board, scene: board.complete_task(scene.ann, {"x": 1}),
+    "complete other": lambda board, scene: board.complete_task(scene.bob),
+    "fail": lambda board, scene: board.fail_task(scene.ann, "broken"),
+    "fail for good": lambda board, scene: board.fail_task(scene.ann, "broken", retry=False),
+    "release": lambda board, scene: board.release_task(scene.ann),
+    "split": lambda board, scene: board.split_task(scene.ann, [{"title": "s"}, {"title": "s", "writes": ["q"]}]),
+    "heartbeat": lambda board, scene: board.heartbeat(scene.ann),
+    "hold": lambda board, scene: board.hold_paths(scene.ann, writes=["more/**"]),
+    "note": lambda board, scene: board.note(scene.ann, "seen"),
+    "resume": lambda board, _: board.claim_task("ann", task_id="held", resume=True, take_over=True),
+    "reclaim": lambda board, _: board.reclaim_zombies(),
+    "claim": lambda board, _: board.claim_task("dan"),
+    "claim once": lambda board, _: board.claim_task("dan", request_id="r"),
+    "claim held": lambda board, _: board.claim_task("eve", task_id="held"),
+    "cancel": lambda board, _: board.cancel_task("held", reason="enough"),
+    "cancel plan": lambda board, _: board.cancel_plan("default"),
+    "create": lambda board, _: board.create_task("t", id="new", depends_on=["held"], priority=5),
+    "create batch": lambda board, _: board.create_tasks(
+        [
+            {"title": "t", "id": "b1", "depends_on": ["held", "done"], "description": "d", "tags": ["x", "y"]},
+            {"title": "t", "id": "b2", "depends_on": ["b1"], "priority": 20, "requires": ["skill"], "plan": "new"},
+            {"title": "t", "id": "b3", "writes": ["q/**"], "reads": ["r"]},
+        ],
+        request_id="batch",
+    ),
+    "tie": lambda board, _: board.add_dependency("free", "held"),
+    "untie": lambda board, _: board.remove_dependency("then", "held"),
+    "reopen": lambda board, _: board.reopen_task("done", cascade=True),
+    "update": lambda board, _: board.update_task("far", priority=50, writes=["z"], description="new"),
+    "pause": lambda board, _: board.pause(plan="default"),
+    "plan": lambda board, _: board.apply_plan(
+        {"plan": "default", "tasks": [{"id": "free", "title": "other title"}, {"id": "n1", "title": "t"}]}
+    ),
+}
+"""Everything that writes, each as a function of a board and the scene."""
+
+
+def everything(board):
+    """Every row of every table: two boards are in the same state if this is equal."""
+    tables = [name for (name,) in rows(board, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+    return {name: rows(board, f'SELECT * FROM "{name}"') for name in tables if not name.startswith("sqlite_")}
