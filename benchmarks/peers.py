@@ -244,7 +244,7 @@ def _compared(
     settings: Settings, durability: str, items: int, crews: dict[str, Crew], workers: str
 ) -> Iterator[Figure]:
     turns: dict[str, list[Turn]] = {kind: [] for kind in crews}
-    rounds = settings.size(3, 1)
+    rounds = settings.size(5, 1)
     for number in range(rounds):
         for kind in list(crews)[:: 1 if number % 2 else -1]:
             progress(f"peers: {durability}, {items:,} items, {workers}, round {number + 1} of {rounds}, {kind}")

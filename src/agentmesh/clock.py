@@ -46,11 +46,6 @@ def secret(chance: Chance) -> str:
     return format(chance.getrandbits(128), "032x")
 
 
-POLL_SEC = 0.00005
-LONG_POLL_SEC = 0.002
-BRIEF_POLLS = 100
-
-
 class Patience:
     """A stretch of real time that several waits for locks share; nothing on a board depends on it."""
 
@@ -61,13 +56,6 @@ class Patience:
     def left_sec(self) -> float:
         """What is left of it."""
         return max(self._end - time.monotonic(), 0.0)
-
-    def poll(self, tries: int) -> bool:
-        """Sleep a little before another try, briefly at first; False when nothing is left."""
-        if self._end <= time.monotonic():
-            return False
-        time.sleep(POLL_SEC if tries < BRIEF_POLLS else LONG_POLL_SEC)
-        return True
 
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -358,8 +358,10 @@ class Yard:
     def claim(self):
         """A claim gets the oldest ready task whose paths are free, or nothing if there is none."""
         self.agents += 1
-        self.board.store.clock.advance(0.001)
-        ready = sorted(name for name, state in states(self.board).items() if state == "pending")
+        now = self.board.store.clock.advance(0.001)
+        tasks = self.board.list_tasks(limit=500).tasks
+        due = {task.id for task in tasks if task.state == "scheduled" and task.not_before_us <= now}
+        ready = sorted(due | {task.id for task in tasks if task.state == "pending"})
         expected = next((name for name in ready if self.free(self.wants[name])), None)
         claim = self.board.claim_task(f"agent-{self.agents}")
         assert (claim.task.id if claim else None) == expected

@@ -158,6 +158,41 @@ def test_a_turn_that_comes_with_the_interruption_is_given_back(gates, is_free):
     assert is_free()
 
 
+def test_who_had_to_queue_goes_on_for_a_slice(gates, is_free):
+    """The next transaction of the same process needs no second turn, though others wait."""
+    one, two = gates(), gates()
+    assert one.enter(0)
+    assert not two.enter(0.01)
+    one.leave()
+    assert two.enter(PATIENCE_SEC)
+    two.leave()
+    assert two.enter(0) or is_free()
+
+
+def test_a_slice_ends_when_nothing_comes(gates, is_free):
+    """A process that has done its one transaction does not keep others out."""
+    one, two = gates(), gates()
+    assert one.enter(0)
+    assert not two.enter(0.01)
+    one.leave()
+    assert two.enter(PATIENCE_SEC)
+    two.leave()
+    until(is_free)
+
+
+def test_a_slice_ends_by_itself(gates, monkeypatch):
+    """However fast the transactions follow each other, the others get their turn."""
+    monkeypatch.setattr("agentmesh.store.gate.SLICE_SEC", 0)
+    one, two = gates(), gates()
+    assert one.enter(0)
+    assert not two.enter(0.01)
+    one.leave()
+    assert two.enter(PATIENCE_SEC)
+    two.leave()
+    assert one.enter(0)
+    one.leave()
+
+
 def _hold_the_gate(line, path):
     gate = Gate(path)
     assert gate.enter(0)

@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 
 from agentmesh import Board
-from agentmesh.clock import word
 
 
 def open_board(path, clock, *, seed=0, **options):
@@ -73,8 +72,3 @@ class Loaded:
     def getrandbits(self, k, /):
         """The loaded value for 16 bits, which is how the board asks for jitter; random bits else."""
         return self._jitter if k == 16 else self._random.getrandbits(k)
-
-
-def new_word(seed):
-    """What a seeded chance says first: for tests that compare made-up ids."""
-    return word(random.Random(seed), 10)

@@ -22,6 +22,7 @@ class Catalogue:
         self._newest = -1
         self._eligible: dict[frozenset[str], tuple[int, tuple[int, ...]]] = {}
         self._seen: dict[str, tuple[frozenset[str], int]] = {}
+        self._told: dict[str, tuple[frozenset[str], int]] = {}
 
     def eligible(self, tx: Transaction, newest: int, capabilities: frozenset[str]) -> tuple[int, ...]:
         """The keys of the sets that an agent with these capabilities has."""
@@ -40,7 +41,12 @@ class Catalogue:
         known, at = self._seen.get(agent_id, (None, 0))
         if known != capabilities or not at <= tx.now < at + SEEN_EVERY_US:
             tx.execute("see_agent", agent_id=agent_id, capabilities=names_text(sorted(capabilities)), now_us=tx.now)
-            self._seen[agent_id] = (capabilities, tx.now)
+            self._told[agent_id] = (capabilities, tx.now)
+
+    def committed(self, agent_id: str) -> None:
+        """What was noted of an agent is on the board: the transaction has committed."""
+        if told := self._told.pop(agent_id, None):
+            self._seen[agent_id] = told
 
 
 def known_abilities(tx: Transaction, since_us: int) -> list[frozenset[str]]:

@@ -133,8 +133,12 @@ def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClai
     except TooManyParked:
         return None
     if pk is not None:
+        change.tx.execute("lock_task_pk", pk=pk)
+        row = change.tx.fetch_one("task_by_pk", pk=pk)
+        if row is None or row["state"] != "pending":
+            return None  # not every pick locks what it finds: another was faster
         catalogue.see(change.tx, ask.agent_id, ask.capabilities)
-        return hand_out(change, change.tx.fetch_one("task_by_pk", pk=pk) or {}, ask.agent_id)
+        return hand_out(change, row, ask.agent_id)
     return None if more else no_claim(change.tx, found, pulse)
 
 

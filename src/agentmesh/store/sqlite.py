@@ -20,7 +20,7 @@ from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
 from agentmesh.store.base import Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
-from agentmesh.store.gate import Gate, Turn
+from agentmesh.store.gate import Gate
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
 from agentmesh.store.statements import in_dialect
@@ -118,15 +118,13 @@ class SqliteStore:
         try:
             if self._closed:
                 raise BoardClosed("The board is closed.")
-            turn = Turn(self._gate if self.options.gated else None, patience.left_sec / 2)
+            entered = self.options.gated and self._gate.enter(patience.left_sec / 2)
             try:
-                if turn.granted:
-                    self._writer.set_busy_handler(patience.poll)
-                else:
-                    self._writer.set_busy_timeout(int(patience.left_sec * 1000))
-                result = self._transact(work, turn)
+                self._writer.set_busy_timeout(int(patience.left_sec * 1000))
+                result = self._transact(work)
             finally:
-                turn.end()
+                if entered:
+                    self._gate.leave()
             self._reached("committed")
         except apsw.Error as error:
             raise typed(error, self.path) from error
@@ -184,7 +182,7 @@ class SqliteStore:
                 self._berth.close()
             self._gate.close()
 
-    def _transact(self, work: Callable[[SqliteTransaction], T], turn: Turn) -> T:
+    def _transact(self, work: Callable[[SqliteTransaction], T]) -> T:
         self._reached("gate")
         connection = self._writer
         connection.execute("BEGIN IMMEDIATE")
@@ -192,7 +190,6 @@ class SqliteStore:
             self._reached("begin")
             result = work(SqliteTransaction(self, connection))
             self._reached("commit")
-            turn.end()  # the next in the queue wakes up while this one commits
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:  # a full disk has rolled back already

@@ -228,6 +228,7 @@ class Holding(Verbs):
 
         while answer is None:
             answer = self._write(run)
+        self._catalogue.committed(ask.agent_id)
         if isinstance(answer, NoClaim):
             return answer
         self._remember(answer.lease)
