@@ -3,7 +3,7 @@
 import pytest
 
 from agentmesh import Lease
-from agentmesh.errors import HoldExhausted, LeaseLost, NotFound, TaskCancelled
+from agentmesh.errors import AlreadyClaimed, HoldExhausted, LeaseLost, NotFound, TaskCancelled
 from tests.support.boards import claimed, event_count, kinds, open_board, put, states
 
 WRITES = {
@@ -89,6 +89,27 @@ def test_a_lease_is_due_at_its_very_instant(board, clock):
     assert board.reclaim_zombies() == []
     clock.advance(0.000001)
     assert [attempt.task_id for attempt in board.reclaim_zombies()] == ["a"]
+
+
+def test_a_named_claim_takes_no_lease_back_before_its_instant(board, clock):
+    """A microsecond early it is still held."""
+    put(board, "a")
+    claimed(board, "a")
+    clock.advance(59.999999)
+    with pytest.raises(AlreadyClaimed):
+        board.claim_task("x", task_id="a")
+    clock.advance(0.000001)
+    assert board.claim_task("x", task_id="a").lease.fence == 2
+
+
+def test_an_end_at_the_very_instant_is_late(board, clock):
+    """The lease was due."""
+    put(board, "a")
+    claim = claimed(board, "a")
+    clock.advance(60)
+    claim.complete()
+    assert board.attempts("a")[0].late is True
+    assert board.events()[-1].data["late"] is True
 
 
 def test_a_reclaimed_attempt_is_reported_as_it_ended(board, clock):

@@ -9,27 +9,39 @@ from tests.support.patience import PATIENCE_SEC
 
 
 class Sleepers:
-    """Runs calls in threads and counts how often one of them lay down to sleep."""
+    """Runs calls in threads and knows when one of them lies down to sleep."""
 
-    def __init__(self, pool):
+    def __init__(self, pool, sleep):
         self._pool = pool
+        self._sleep = sleep
         self._slept = threading.Semaphore(0)
-        self._calls = []
-
-    def lay_down(self):
-        """Some call is about to sleep."""
-        self._slept.release()
+        self._seen = set()
+        self._over = False
 
     def start(self, call, *args, **options):
         """Run a call in a thread; returns once it sleeps."""
         started = self._pool.submit(call, *args, **options)
-        self._calls.append(started)
         self.until_asleep()
         return started
 
     def until_asleep(self):
         """Wait until one more call sleeps."""
         assert self._slept.acquire(timeout=PATIENCE_SEC), "no call lies down to sleep"
+
+    def sleep(self, waiter, timeout_us):
+        """What the board's waiters do instead of sleeping unseen."""
+        self._seen.add(waiter)
+        self._slept.release()
+        poked = False if self._over else self._sleep(waiter, timeout_us)
+        if self._over:
+            raise RuntimeError("the test ended while a call was asleep")
+        return poked
+
+    def end(self):
+        """Wake whoever still sleeps: the test has failed, and nobody is to wait for it."""
+        self._over = True
+        for waiter in tuple(self._seen):
+            waiter.ring()
 
 
 def answer(started):
@@ -38,16 +50,17 @@ def answer(started):
 
 
 @contextlib.contextmanager
-def sleepers(monkeypatch, *, tick_us=60_000_000):
-    """Threads for calls that wait; with a tick of a minute only a poke, a due time or a bell wakes one in time."""
-    original = waiting.SleepingWaiter.wait
+def sleepers(monkeypatch, *, tick_us=3_600_000_000):
+    """Threads for calls that wait; with a tick of an hour only a poke, a due time or a bell wakes one in time."""
     with ThreadPoolExecutor() as pool:
-        found = Sleepers(pool)
+        found = Sleepers(pool, waiting.SleepingWaiter.wait)
 
         def wait(waiter, timeout_us):
-            found.lay_down()
-            return original(waiter, timeout_us)
+            return found.sleep(waiter, timeout_us)
 
         monkeypatch.setattr(waiting, "TICK_US", tick_us)
         monkeypatch.setattr(waiting.SleepingWaiter, "wait", wait)
-        yield found
+        try:
+            yield found
+        finally:
+            found.end()

@@ -20,8 +20,8 @@ import apsw
 from agentmesh.errors import StoreError
 from agentmesh.store.gate import Gate
 
-MARK_PAGES = 2000
-"""8 MB of log: from here on it is copied; writers at full speed add as much again meanwhile."""
+MARK_PAGES = 2500
+"""10 MB of log: from here on it is copied; writers at full speed add as much again meanwhile."""
 STEP_PAGES = 1000
 """How much the log may grow before another try, should one not reach its end (a reader may pin the log)."""
 
@@ -54,6 +54,11 @@ class Checkpointer:
                 self._thread.start()
             self._due.set()
         return apsw.SQLITE_OK
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log, as of this process's last commit, waits to be copied."""
+        return self._pages >= MARK_PAGES
 
     def close(self) -> None:
         """End the thread, after the pass it may be in."""

@@ -27,7 +27,7 @@ except ImportError:  # pragma: no cover - Windows has no flock; SQLite's own loc
     fcntl = None  # type: ignore[assignment]  # the module is optional on that platform
 
 
-SLICE_SEC = 0.004
+SLICE_SEC = 0.005
 """How long one process may go on while others queue: some twenty transactions, so that its caches pay."""
 IDLE_SEC = 0.0003
 """How long its usher keeps the lock for a next transaction that does not come."""
@@ -70,11 +70,13 @@ class Gate:
             usher = self._usher = _Usher(self._fd)
         return usher.queue(timeout_sec)
 
-    def leave(self) -> None:
-        """Let the next writer in: at once if nobody was in the way, else when the slice is over."""
+    def leave(self, *, at_once: bool = False) -> None:
+        """Let the next writer in: `at_once`, or if nobody was in the way, else when the slice is over."""
         if self._direct:
             self._direct = False
             fcntl.flock(self._fd, fcntl.LOCK_UN)
+        elif self._usher is not None and at_once:
+            self._usher.stop()
         elif self._usher is not None:
             self._usher.pause()
 
@@ -149,7 +151,7 @@ class _Usher:
                 self._let_go()
 
     def stop(self) -> None:
-        """A transaction that was granted its turn will not come: let go of the lock."""
+        """A transaction is over, or will not come although it was granted its turn: let go of the lock."""
         with self._mutex:
             self._inside = False
             self._let_go()

@@ -123,8 +123,8 @@ class SqliteStore:
                 self._writer.set_busy_timeout(int(patience.left_sec * 1000))
                 result = self._transact(work)
             finally:
-                if entered:
-                    self._gate.leave()
+                if entered:  # the thread that shortens the log stands in the same queue: it is not made to sit out slices
+                    self._gate.leave(at_once=self._log.is_long)
             self._reached("committed")
         except apsw.Error as error:
             raise typed(error, self.path) from error
