@@ -105,3 +105,19 @@ def test_two_boards_of_one_process_copy_one_log(board_path, clock):
     with open_board(board_path, clock) as board:
         assert len(states(board)) == 60
         assert violations(board) == {}
+
+
+@pytest.mark.usefixtures("low_mark")
+def test_a_system_without_threads_left_still_commits(board_path, clock, monkeypatch):
+    """The log grows for lack of a thread; the call that would have started one is none the worse for it."""
+
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with open_board(board_path, clock) as board:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            for number in range(20):
+                board.create_task("t", id=f"t{number}", description=BIG)
+        assert board.status().total == 20
+        until(lambda: board.create_task("t", description=BIG) and copiers())

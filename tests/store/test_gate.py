@@ -10,7 +10,7 @@ import pytest
 
 from agentmesh.store.base import POINTS, StoreOptions
 from agentmesh.store.connect import connect
-from agentmesh.store.gate import Gate
+from agentmesh.store.gate import Gate, _Usher
 from tests.support.boards import open_board
 from tests.support.patience import PATIENCE_SEC, until
 from tests.support.processes import Worker, descriptors
@@ -191,6 +191,63 @@ def test_a_slice_ends_by_itself(gates, monkeypatch):
     two.leave()
     assert one.enter(0)
     one.leave()
+
+
+@pytest.mark.parametrize("moment", ["before the grant", "after the grant"])
+def test_an_interruption_between_two_lines_leaves_no_gate_shut(gates, is_free, monkeypatch, moment):
+    """Control-C strikes where Python looks for signals: the turn that was just granted is given back."""
+    one, two = gates(), gates()
+    assert one.enter(0)
+    assert not two.enter(0)
+    real = two._usher._granted
+
+    class Struck:
+        """Hears the signal, or not, and is struck."""
+
+        def acquire(self, *args, **wishes):
+            """Wait for the grant."""
+            if False in (*args, *wishes.values()):
+                return real.acquire(*args, **wishes)
+            one.leave()
+            if moment == "after the grant":
+                assert real.acquire(timeout=PATIENCE_SEC)
+            raise KeyboardInterrupt
+
+        def release(self):
+            """As ever."""
+            real.release()
+
+    monkeypatch.setattr(two._usher, "_granted", Struck())
+    with pytest.raises(KeyboardInterrupt):
+        two.enter(PATIENCE_SEC)
+    until(is_free)
+
+
+def test_closing_before_the_queue_was_even_reached_is_fine(gate_path, monkeypatch):
+    """The thread that queues has not yet had a chance to run."""
+    started, serve = threading.Event(), _Usher._serve
+    monkeypatch.setattr(_Usher, "_serve", lambda usher: started.wait(PATIENCE_SEC) and serve(usher))
+    before = descriptors()
+    one, two = Gate(gate_path), Gate(gate_path)
+    with one.turn(0):
+        assert not two.enter(0)
+        two.close()
+    one.close()
+    started.set()
+    until(lambda: descriptors() == before)
+
+
+def test_a_system_without_threads_left_writes_without_the_gate(board_path, clock, monkeypatch):
+    """The queue needs a thread, fairness needs the queue, and being right needs neither."""
+
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with open_board(board_path, clock) as board, open_board(board_path, clock, seed=1) as other:
+        with board.store._gate.turn(0), monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            assert other.create_task("t", id="t").id == "t"
+        assert board.status().total == 1
 
 
 def _hold_the_gate(line, path):

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentmesh import Board
+from agentmesh.store.waiting import berth_folder
 from tests.support.boards import open_board
 from tests.support.interleave import outcome
 from tests.support.patience import PATIENCE_SEC, until
@@ -64,11 +65,11 @@ def test_a_sleeping_waiter_is_woken_by_another_process(store, waiters):
     """It sleeps in a thread; the poke comes through another board on the same file."""
     [waiter], answers = waiters(1), []
 
-    def sleep():
+    def doze():
         while not answers or not answers[-1]:
             answers.append(waiter.wait(FOREVER_US))
 
-    thread = threading.Thread(target=sleep)
+    thread = threading.Thread(target=doze)
     thread.start()
     with Board.open(store.path) as other:
         other.create_task("t")
@@ -186,17 +187,19 @@ def test_wake_waits_wakes_every_wait_of_the_board(board_path, clock):
     assert [bool(answer) for answer in answers] == [False] * 4
 
 
-def damage_meta(store, place):
+def register(store, place, board_id=None):
     """Let the board say that its waiters meet somewhere else."""
-    store._writer.execute("UPDATE meta SET value = ? WHERE key = 'waiters'", (place,))
+    store._writer.execute("UPDATE meta SET value = ? WHERE key = 'waiters'", (str(place),))
+    if board_id is not None:
+        store._writer.execute("UPDATE meta SET value = ? WHERE key = 'board_id'", (board_id,))
 
 
 def _no_sockets(monkeypatch, _store):
     monkeypatch.setattr("agentmesh.store.waiting.socket", SimpleNamespace(socketpair=socket.socketpair))
 
 
-def _name_too_long(_monkeypatch, store):
-    damage_meta(store, "/tmp/" + "x" * 90)
+def _name_too_long(monkeypatch, _store):
+    monkeypatch.setattr("agentmesh.store.waiting.LONGEST", 20)
 
 
 def _open_to_others(_monkeypatch, store):
@@ -209,11 +212,11 @@ def _a_link(_monkeypatch, store):
     place.symlink_to(store.path.parent)
 
 
-def _impossible(_monkeypatch, store):
-    damage_meta(store, "/proc/agentmesh/here")
+def _elsewhere(_monkeypatch, store):
+    register(store, store.path.parent)
 
 
-@pytest.mark.parametrize("spoil", [_no_sockets, _name_too_long, _open_to_others, _a_link, _impossible])
+@pytest.mark.parametrize("spoil", [_no_sockets, _name_too_long, _open_to_others, _a_link, _elsewhere])
 def test_without_a_safe_folder_for_sockets_a_waiter_looks_by_itself(store, clock, monkeypatch, spoil):
     """No socket is made in a place that others may write to; work is found all the same, a little later."""
     spoil(monkeypatch, store)
@@ -226,6 +229,45 @@ def test_without_a_safe_folder_for_sockets_a_waiter_looks_by_itself(store, clock
         other.create_task("t", id="t")
         thread.join(PATIENCE_SEC)
         assert answers[0].task.id == "t"
+
+
+@pytest.mark.parametrize("board_id", [None, "../../{}", "", "A/b"])
+def test_a_board_from_elsewhere_touches_no_folder_of_its_user(store, clock, tmp_path, board_id):
+    """A hostile file names the user's own folder as the place of its waiters: no file there is listed or removed."""
+    (tmp_path / "keys").mkdir(mode=0o700)
+    tmp_path.chmod(0o700)
+    (tmp_path / "keys" / "secret").write_text("precious")
+    place = tmp_path / "keys"
+    name = board_id and board_id.format(place.relative_to("/"))
+    register(store, place if name is None else berth_folder(name), name)
+    with open_board(store.path, clock, seed=1) as board:
+        board.create_tasks([{"title": "t"}] * 20)
+        assert not board.claim_task("a", plan="none", wait_sec=1, cancel=lambda: clock.advance(2))
+        assert board.store._berth is None
+    assert [(file.name, file.read_text()) for file in place.iterdir()] == [("secret", "precious")]
+
+
+def test_only_sockets_are_cleared_away(store):
+    """Whatever else lies in the folder of the waiters is none of our business."""
+    (folder(store) / "left-here").write_text("by somebody")
+    store.poke(5)
+    assert (folder(store) / "left-here").read_text() == "by somebody"
+    (folder(store) / "left-here").unlink()
+
+
+def test_the_last_to_leave_takes_the_folder_away(board_path, clock):
+    """A thousand boards leave no thousand folders behind; while somebody waits, the folder stays."""
+    Board.open(board_path).close()
+    with open_board(board_path, clock) as one:
+        place = folder(one.store)
+        waiter = one.store.waiter(for_tasks=True)
+        open_board(board_path, clock, seed=1).close()
+        assert place.is_dir()
+        open_board(board_path, clock, seed=1).close()
+        one.store.poke(1)
+        assert waiter.wait(0)
+        waiter.close()
+    assert not place.exists()
 
 
 def test_a_folder_that_was_swept_away_is_made_anew(store, waiters):
@@ -332,3 +374,12 @@ def test_a_waiter_that_cannot_start_leaves_nothing_behind(store, monkeypatch):
 def test_the_folder_is_private_from_the_start(store):
     """Nobody else may poke, or read who waits."""
     assert [stat.S_IMODE(place.stat().st_mode) for place in (folder(store).parent, folder(store))] == [0o700, 0o700]
+
+
+def test_a_waiter_that_leaves_hands_on_what_it_did_not_read(store, waiters):
+    """A poke that comes while it goes is not lost."""
+    leaving, staying = waiters(2)
+    store.poke(2)
+    assert staying.wait(FOREVER_US)
+    leaving.close()
+    assert staying.wait(FOREVER_US)

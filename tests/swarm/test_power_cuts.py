@@ -9,7 +9,7 @@ from tests.support.boards import open_board, rows, violations
 from tests.support.clock import TurnableClock
 from tests.support.disk import CUTS, Disk, contents, power_cut
 from tests.support.processes import results
-from tests.support.scene import everything
+from tests.support.scene import everything, hasty
 
 pytestmark = [pytest.mark.multiproc, pytest.mark.kill]
 
@@ -69,7 +69,7 @@ def after(tmp_path, recorded, cut):
         place = tmp_path / f"{moment}"
         place.mkdir()
         power_cut(place, before, log[:moment], cut, seed=moment)
-        with open_board(place / "board.db", TurnableClock()) as board:
+        with hasty(open_board(place / "board.db", TurnableClock())) as board:
             assert violations(board) == {}
             assert rows(board, "PRAGMA integrity_check") == [("ok",)]
             yield moment, acknowledged, state(board)
@@ -121,6 +121,6 @@ def test_a_power_cut_while_a_board_is_made_leaves_none_or_all_of_it(tmp_path, cu
         place = tmp_path / f"{moment}"
         place.mkdir()
         power_cut(place, {"board.db": b""}, log[:moment], cut, seed=moment)
-        with open_board(place / "board.db", TurnableClock()) as board:
+        with hasty(open_board(place / "board.db", TurnableClock())) as board:
             assert board.create_task("t", id="t").id == "t"
             assert violations(board) == {}

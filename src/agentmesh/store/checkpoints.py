@@ -49,10 +49,9 @@ class Checkpointer:
         self._pages = pages
         if pages >= self._next:
             self._next = pages + STEP_PAGES
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="agentmesh-checkpoint", daemon=True)
-                self._thread.start()
             self._due.set()
+            if self._thread is None:
+                self._start()
         return apsw.SQLITE_OK
 
     @property
@@ -67,6 +66,12 @@ class Checkpointer:
             self._due.set()
             self._thread.join()
             self._thread = None
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._serve, name="agentmesh-checkpoint", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread is to be had: the log grows, and the commit stands
+            thread.start()
+            self._thread = thread
 
     def _serve(self) -> None:
         gate = Gate(self._gate)  # of its own: the writers of this process wait at it like all others

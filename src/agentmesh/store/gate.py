@@ -67,7 +67,10 @@ class Gate:
                 self._direct = True
                 return True
         if usher is None:
-            usher = self._usher = _Usher(self._fd)
+            try:
+                usher = self._usher = _Usher(self._fd)
+            except RuntimeError:
+                return False  # no thread is to be had
         return usher.queue(timeout_sec)
 
     def leave(self, *, at_once: bool = False) -> None:
@@ -127,11 +130,11 @@ class _Usher:
             self._wanted = True
             if not self.queueing:
                 self.queueing = True
-                self._asked.release()
+                _ring(self._asked)
         try:
             granted = self._granted.acquire(timeout=timeout_sec)
         except BaseException:
-            if self._give_up():  # the lock came together with the interruption: nobody would ever let go of it
+            if self._give_up() or self._holding:  # it came with the interruption: nobody would ever let go of it
                 self.stop()
             raise
         return granted or self._give_up()
@@ -163,7 +166,7 @@ class _Usher:
             stuck = self.queueing
             if self._holding:
                 self._let_go()
-        self._asked.release()
+        _ring(self._asked)
         if not stuck:
             self._thread.join()
         return not stuck
@@ -190,7 +193,7 @@ class _Usher:
                 if self._wanted:
                     self._wanted = False
                     self._slice_end = time.monotonic() + SLICE_SEC
-                    self._granted.release()
+                    _ring(self._granted)
                 else:
                     self._let_go()
                 if self._closing and not self._holding:
@@ -212,3 +215,9 @@ def _signal() -> threading.Lock:
     signal = threading.Lock()
     signal.acquire()
     return signal
+
+
+def _ring(signal: threading.Lock) -> None:
+    """Give a signal; one that was given and not yet heard stays one."""
+    with contextlib.suppress(RuntimeError):
+        signal.release()

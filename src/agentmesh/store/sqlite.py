@@ -24,7 +24,7 @@ from agentmesh.store.gate import Gate
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
 from agentmesh.store.statements import in_dialect
-from agentmesh.store.waiting import Berth, SleepingWaiter
+from agentmesh.store.waiting import Berth, SleepingWaiter, safe_place
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class SqliteStore:
             gate = Path(f"{self.path}.gate")
             self._writer = open_connection(self.path, options)
             try:
-                berth = Berth(Path(meta(self._writer, "waiters")), self.chance)
+                place = safe_place(meta(self._writer, "waiters"), meta(self._writer, "board_id"))
                 self._gate = Gate(gate)  # only now: nothing appears beside a file that is not a board
             except BaseException:
                 self._writer.close()
@@ -107,7 +107,8 @@ class SqliteStore:
         self._closed = False
         self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
         self._writer.set_wal_hook(self._log.committed)
-        self._berth = berth if berth.usable() else None
+        berth = Berth(place, self.chance) if place else None
+        self._berth = berth if berth and berth.usable() else None
 
     def write(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` in a write transaction; its effects are durable when this returns."""
@@ -123,7 +124,9 @@ class SqliteStore:
                 self._writer.set_busy_timeout(int(patience.left_sec * 1000))
                 result = self._transact(work)
             finally:
-                if entered:  # the thread that shortens the log stands in the same queue: it is not made to sit out slices
+                if (
+                    entered
+                ):  # the thread that shortens the log stands in the same queue: it is not made to sit out slices
                     self._gate.leave(at_once=self._log.is_long)
             self._reached("committed")
         except apsw.Error as error:

@@ -13,6 +13,7 @@ from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, ReadOnly, 
 from agentmesh.store import migrate
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.filesystem import refuse_unsupported
+from agentmesh.store.statements import shared_statements
 from agentmesh.store.waiting import berth_folder
 
 ENGINE = "sqlite"
@@ -82,7 +83,7 @@ def _identify(connection: apsw.Connection, path: Path, options: StoreOptions) ->
     try:
         application = connection.pragma("application_id")
         version = int(connection.pragma("user_version"))
-        empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
+        empty = connection.pragma("schema_version") == 0
     finally:
         if connection.in_transaction:  # some errors have ended it already
             connection.execute("COMMIT")
@@ -133,12 +134,13 @@ def _upgrade(connection: apsw.Connection, chance: Chance) -> None:
 
 def _name_board(connection: apsw.Connection, board_id: str) -> None:
     facts = {"board_id": board_id, "waiters": str(berth_folder(board_id))}
-    connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", facts.items())
+    for key, value in facts.items():
+        connection.execute(shared_statements()["add_fact"], {"key": key, "value": value})
 
 
 def meta(connection: apsw.Connection, key: str) -> str:
     """A fact about the board that was written when it was created."""
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+    found = connection.execute(shared_statements()["fact"], {"key": key}).get
     if not isinstance(found, str):
         raise StoreError(f"The board has no {key!r} in its metadata.")
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import selectors
 import socket
 import stat
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from agentmesh.clock import Chance, word
 
+BOARD_ID = re.compile(r"[0-9a-z]{1,32}")
 LONGEST = 100
 """A unix socket's whole path must fit in 107 bytes on Linux, 103 on macOS."""
 DATAGRAM = 8192
@@ -64,11 +66,16 @@ class Berth:
         listener.close()
         return None
 
-    def leave(self, listener: socket.socket, name: str) -> None:
-        """Close a socket and take its name away."""
-        listener.close()
+    def leave(self, listener: socket.socket, name: str) -> list[frozenset[str]]:
+        """Take a socket's name away and close it; who had the pokes that were still in it, one set for each."""
         with contextlib.suppress(OSError):
             (self._folder / name).unlink()
+        unread = []
+        with contextlib.suppress(OSError):  # nothing left to read is one
+            while True:
+                unread.append(frozenset(listener.recv(DATAGRAM).decode().split("\n")))
+        listener.close()
+        return unread
 
     def poke(self, count: int, had: frozenset[str] = frozenset()) -> None:
         """Wake up to `count` waiters that have not had this poke."""
@@ -82,10 +89,12 @@ class Berth:
                 count -= 1
 
     def close(self) -> None:
-        """Close the sender."""
+        """Close the sender; the last to leave takes the folder away."""
         if self._sender is not None:
             self._sender.close()
             self._sender = None
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
 
     def _send(self, name: str, had: frozenset[str]) -> bool:
         if self._sender is None:
@@ -96,7 +105,8 @@ class Berth:
             self._sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             with contextlib.suppress(OSError):
-                path.unlink()  # its owner was killed
+                if stat.S_ISSOCK(path.lstat().st_mode):
+                    path.unlink()  # its owner was killed
             return False
         except OSError:
             return False  # its queue is full: it has enough to wake up for
@@ -148,10 +158,13 @@ class SleepingWaiter:
             self._bell.send(b"!")
 
     def close(self) -> None:
-        """Leave the queue."""
+        """Leave the queue; pokes that came too late for this waiter go to others."""
         self._left(self)
         if self._berth and self._bound:
-            self._berth.leave(*self._bound)
+            unread = self._berth.leave(*self._bound)
+            self._bound = None
+            for had in unread:
+                self._berth.poke(1, had)
         self._own.close()
         self._bell.close()
 
@@ -160,6 +173,16 @@ def berth_folder(board_id: str) -> Path:
     """Where the waiters of a new board meet: short, private to the user, gone after a restart without harm."""
     owner = os.getuid() if hasattr(os, "getuid") else 0
     return Path("/tmp") / f"agentmesh-{owner}" / board_id  # noqa: S108 - the folder's owner and mode are checked before use
+
+
+def safe_place(registered: str, board_id: str) -> Path | None:
+    """The folder that a board names for its waiters, if it is the only one that it may name.
+
+    Names are listed, written to and removed there. A board file may come from anywhere, and must not point to a folder
+    of the user's own.
+    """
+    place = berth_folder(board_id)
+    return place if BOARD_ID.fullmatch(board_id) and registered == str(place) else None
 
 
 def _ours(folder: Path) -> bool:
