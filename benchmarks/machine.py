@@ -19,10 +19,10 @@ SYNCS = 100
 
 
 def described(folder: Path) -> str:
-    """The day, the software, the cores, and how long the disk takes to keep a page."""
-    cores = os.cpu_count() or 1
+    """The day, the software, the cores and who else is at them, and how long the disk takes to keep a page."""
+    cores = f"{os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} before the run"
     return (
-        f"{datetime.now(UTC):%Y-%m-%d}: {platform.system()}, {cores} cores, Python {platform.python_version()}, "
+        f"{datetime.now(UTC):%Y-%m-%d}: {platform.system()}, {cores}, Python {platform.python_version()}, "
         f"SQLite {apsw.sqlite_lib_version()}; a page written over and synced takes {duration(_sync_sec(folder))}"
     )
 

@@ -38,10 +38,10 @@ def _write(line, path, count, number):
 
 @pytest.mark.multiproc
 def test_eight_writers_do_not_make_the_log_grow(board_path, clock):
-    """Two hundred megabytes go through it as fast as eight processes can; it never holds half of them."""
+    """Two hundred megabytes go through it as fast as eight processes can; it never holds a third of them."""
     with open_board(board_path, clock) as board:
         longest = max(results(8, _write, board_path, 400))
-        assert checkpoints.MARK_PAGES <= longest < (96 << 20) / PAGE
+        assert checkpoints.MARK_PAGES <= longest < (64 << 20) / PAGE
         assert board.status().total == 3200
         assert violations(board) == {}
 

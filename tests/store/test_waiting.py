@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 from agentmesh import Board
-from agentmesh.store.waiting import berth_folder
 from tests.support.boards import open_board
 from tests.support.interleave import outcome
 from tests.support.patience import PATIENCE_SEC, until
@@ -187,11 +186,9 @@ def test_wake_waits_wakes_every_wait_of_the_board(board_path, clock):
     assert [bool(answer) for answer in answers] == [False] * 4
 
 
-def register(store, place, board_id=None):
-    """Let the board say that its waiters meet somewhere else."""
-    store._writer.execute("UPDATE meta SET value = ? WHERE key = 'waiters'", (str(place),))
-    if board_id is not None:
-        store._writer.execute("UPDATE meta SET value = ? WHERE key = 'board_id'", (board_id,))
+def rename(store, board_id):
+    """Let a board say that its id is something else."""
+    store._writer.execute("UPDATE meta SET value = ? WHERE key = 'board_id'", (board_id,))
 
 
 def _no_sockets(monkeypatch, _store):
@@ -212,11 +209,11 @@ def _a_link(_monkeypatch, store):
     place.symlink_to(store.path.parent)
 
 
-def _elsewhere(_monkeypatch, store):
-    register(store, store.path.parent)
+def _no_word(_monkeypatch, store):
+    rename(store, "../somewhere")
 
 
-@pytest.mark.parametrize("spoil", [_no_sockets, _name_too_long, _open_to_others, _a_link, _elsewhere])
+@pytest.mark.parametrize("spoil", [_no_sockets, _name_too_long, _open_to_others, _a_link, _no_word])
 def test_without_a_safe_folder_for_sockets_a_waiter_looks_by_itself(store, clock, monkeypatch, spoil):
     """No socket is made in a place that others may write to; work is found all the same, a little later."""
     spoil(monkeypatch, store)
@@ -231,15 +228,14 @@ def test_without_a_safe_folder_for_sockets_a_waiter_looks_by_itself(store, clock
         assert answers[0].task.id == "t"
 
 
-@pytest.mark.parametrize("board_id", [None, "../../{}", "", "A/b"])
+@pytest.mark.parametrize("board_id", ["../../{}", "", "A/b"])
 def test_a_board_from_elsewhere_touches_no_folder_of_its_user(store, clock, tmp_path, board_id):
     """A hostile file names the user's own folder as the place of its waiters: no file there is listed or removed."""
     (tmp_path / "keys").mkdir(mode=0o700)
     tmp_path.chmod(0o700)
     (tmp_path / "keys" / "secret").write_text("precious")
     place = tmp_path / "keys"
-    name = board_id and board_id.format(place.relative_to("/"))
-    register(store, place if name is None else berth_folder(name), name)
+    rename(store, board_id.format(place.relative_to("/")))
     with open_board(store.path, clock, seed=1) as board:
         board.create_tasks([{"title": "t"}] * 20)
         assert not board.claim_task("a", plan="none", wait_sec=1, cancel=lambda: clock.advance(2))
@@ -383,3 +379,11 @@ def test_a_waiter_that_leaves_hands_on_what_it_did_not_read(store, waiters):
     assert staying.wait(FOREVER_US)
     leaving.close()
     assert staying.wait(FOREVER_US)
+
+
+def test_a_copied_board_has_waiters_of_its_own(store, tmp_path, clock):
+    """It has the same id; a wake-up for the one is not lost on the other."""
+    copy = tmp_path / "copy.db"
+    store._writer.execute("VACUUM INTO ?", (str(copy),))
+    with open_board(copy, clock) as other:
+        assert folder(other.store) != folder(store)

@@ -24,7 +24,7 @@ from agentmesh.store.gate import Gate
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
 from agentmesh.store.statements import in_dialect
-from agentmesh.store.waiting import Berth, SleepingWaiter, safe_place
+from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class SqliteStore:
             gate = Path(f"{self.path}.gate")
             self._writer = open_connection(self.path, options)
             try:
-                place = safe_place(meta(self._writer, "waiters"), meta(self._writer, "board_id"))
+                place = berth_folder(meta(self._writer, "board_id"), self.path.stat().st_ino)
                 self._gate = Gate(gate)  # only now: nothing appears beside a file that is not a board
             except BaseException:
                 self._writer.close()

@@ -14,7 +14,6 @@ from agentmesh.store import migrate
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.filesystem import refuse_unsupported
 from agentmesh.store.statements import shared_statements
-from agentmesh.store.waiting import berth_folder
 
 ENGINE = "sqlite"
 APPLICATION_ID = 0x414D5348
@@ -133,9 +132,7 @@ def _upgrade(connection: apsw.Connection, chance: Chance) -> None:
 
 
 def _name_board(connection: apsw.Connection, board_id: str) -> None:
-    facts = {"board_id": board_id, "waiters": str(berth_folder(board_id))}
-    for key, value in facts.items():
-        connection.execute(shared_statements()["add_fact"], {"key": key, "value": value})
+    connection.execute(shared_statements()["add_fact"], {"key": "board_id", "value": board_id})
 
 
 def meta(connection: apsw.Connection, key: str) -> str:

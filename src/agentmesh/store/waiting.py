@@ -169,20 +169,16 @@ class SleepingWaiter:
         self._bell.close()
 
 
-def berth_folder(board_id: str) -> Path:
-    """Where the waiters of a new board meet: short, private to the user, gone after a restart without harm."""
-    owner = os.getuid() if hasattr(os, "getuid") else 0
-    return Path("/tmp") / f"agentmesh-{owner}" / board_id  # noqa: S108 - the folder's owner and mode are checked before use
+def berth_folder(board_id: str, inode: int) -> Path | None:
+    """Where the waiters of a board meet: short, private to the user, gone after a restart without harm.
 
-
-def safe_place(registered: str, board_id: str) -> Path | None:
-    """The folder that a board names for its waiters, if it is the only one that it may name.
-
-    Names are listed, written to and removed there. A board file may come from anywhere, and must not point to a folder
-    of the user's own.
+    The inode tells a board from its copies, which have its id too. Names are listed, written to and removed there, and
+    a board file may come from anywhere: an id that is no plain word names no folder.
     """
-    place = berth_folder(board_id)
-    return place if BOARD_ID.fullmatch(board_id) and registered == str(place) else None
+    if not BOARD_ID.fullmatch(board_id):
+        return None
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    return Path("/tmp") / f"agentmesh-{owner}" / f"{board_id}-{inode:x}"  # noqa: S108 - owner and mode are checked before use
 
 
 def _ours(folder: Path) -> bool:
