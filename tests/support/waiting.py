@@ -28,7 +28,7 @@ class Sleepers:
         """Wait until one more call sleeps."""
         assert self._slept.acquire(timeout=PATIENCE_SEC), "no call lies down to sleep"
 
-    def sleep(self, waiter, timeout_us):
+    def doze(self, waiter, timeout_us):
         """What the board's waiters do instead of sleeping unseen."""
         self._seen.add(waiter)
         self._slept.release()
@@ -52,11 +52,11 @@ def answer(started):
 @contextlib.contextmanager
 def sleepers(monkeypatch, *, tick_us=3_600_000_000):
     """Threads for calls that wait; with a tick of an hour only a poke, a due time or a bell wakes one in time."""
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(max_workers=64) as pool:  # every call that waits needs a thread of its own
         found = Sleepers(pool, waiting.SleepingWaiter.wait)
 
         def wait(waiter, timeout_us):
-            return found.sleep(waiter, timeout_us)
+            return found.doze(waiter, timeout_us)
 
         monkeypatch.setattr(waiting, "TICK_US", tick_us)
         monkeypatch.setattr(waiting.SleepingWaiter, "wait", wait)
