@@ -121,3 +121,14 @@ def test_a_system_without_threads_left_still_commits(board_path, clock, monkeypa
                 board.create_task("t", id=f"t{number}", description=BIG)
         assert board.status().total == 20
         until(lambda: board.create_task("t", description=BIG) and copiers())
+
+
+def test_a_writer_shortens_a_log_that_the_thread_does_not(board_path, clock, monkeypatch):
+    """Should the thread never get the processor, the log is bounded all the same."""
+    monkeypatch.setattr(checkpoints, "LIMIT_PAGES", 50)
+    with open_board(board_path, clock) as board:
+        longest = 0
+        for _ in range(100):
+            board.create_task("t")
+            longest = max(longest, board.store._log._pages)
+        assert 50 <= longest < 100

@@ -22,6 +22,8 @@ from agentmesh.store.gate import Gate
 
 MARK_PAGES = 2500
 """10 MB of log: from here on it is copied; writers at full speed add as much again meanwhile."""
+LIMIT_PAGES = 6000
+"""24 MB of log: here the thread has lost the race for the processor, and a writer copies the log in its turn."""
 STEP_PAGES = 1000
 """How much the log may grow before another try, should one not reach its end (a reader may pin the log)."""
 
@@ -38,6 +40,7 @@ class Checkpointer:
         self._reached = reached
         self._pages = 0
         self._next = MARK_PAGES
+        self._limit = LIMIT_PAGES
         self._due = threading.Event()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -45,7 +48,7 @@ class Checkpointer:
     def committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         """SQLite's word, after each commit, on how long the log is."""
         if pages < self._pages:
-            self._next = MARK_PAGES  # the log has begun anew
+            self._next, self._limit = MARK_PAGES, LIMIT_PAGES  # the log has begun anew
         self._pages = pages
         if pages >= self._next:
             self._next = pages + STEP_PAGES
@@ -58,6 +61,13 @@ class Checkpointer:
     def is_long(self) -> bool:
         """Whether the log, as of this process's last commit, waits to be copied."""
         return self._pages >= MARK_PAGES
+
+    def relieve(self, connection: apsw.Connection) -> None:
+        """Called by a writer that has committed and still has the gate: copy a log that is far too long."""
+        if self._pages >= self._limit:
+            self._limit = self._pages + STEP_PAGES
+            with contextlib.suppress(apsw.BusyError, apsw.FullError):  # as for the thread: it costs nothing but log
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def close(self) -> None:
         """End the thread, after the pass it may be in."""

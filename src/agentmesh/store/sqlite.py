@@ -123,10 +123,10 @@ class SqliteStore:
             try:
                 self._writer.set_busy_timeout(int(patience.left_sec * 1000))
                 result = self._transact(work)
+                self._log.relieve(self._writer)
             finally:
-                if (
-                    entered
-                ):  # the thread that shortens the log stands in the same queue: it is not made to sit out slices
+                if entered:
+                    # The thread that shortens the log stands in the same queue: it is not made to sit out slices.
                     self._gate.leave(at_once=self._log.is_long)
             self._reached("committed")
         except apsw.Error as error:
