@@ -7,6 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from agentmesh.store import waiting
 from tests.support.patience import PATIENCE_SEC
 
+SOON_SEC = 40
+"""Less than the longest wait: an answer within it was woken, and did not merely reach its deadline."""
+
 
 class Sleepers:
     """Runs calls in threads and knows when one of them lies down to sleep."""
@@ -46,7 +49,7 @@ class Sleepers:
 
 def answer(started):
     """What a call in a thread returned; it must return soon."""
-    return started.result(timeout=PATIENCE_SEC)
+    return started.result(timeout=SOON_SEC)
 
 
 @contextlib.contextmanager

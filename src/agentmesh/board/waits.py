@@ -45,7 +45,7 @@ def until(
                 return ask() if stale else answer
             poked = waiter.wait(min(deadline, deadline if due is None else max(due, now)) - now)
             if cancel and cancel():
-                pass
+                waiter.pass_on()
                 break
             if not (poked or waiter.changed() or (due is not None and store.clock.now_us() >= due)):
                 continue
@@ -53,7 +53,7 @@ def until(
             if not stale:
                 answer = ask()
             if poked and (not answer or worth_asking()):
-                pass  # a loser hands it on; so does a winner that leaves something behind
+                waiter.pass_on()  # a loser hands it on; so does a winner that leaves something behind
             due = next_due()
         return answer
     finally:

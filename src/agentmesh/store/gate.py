@@ -29,6 +29,8 @@ except ImportError:  # pragma: no cover - Windows has no flock; SQLite's own loc
 
 SLICE_SEC = 0.005
 """How long one process may go on while others queue: some twenty transactions, so that its caches pay."""
+YIELD_SEC = 0.00005
+"""How long it stands back after a slice: about what a process in the queue needs to wake up."""
 IDLE_SEC = 0.0003
 """How long its usher keeps the lock for a next transaction that does not come."""
 
@@ -40,6 +42,8 @@ class Gate:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._usher: _Usher | None = None
         self._direct = False
+        self._began = 0.0
+        self._left = 0.0
 
     @contextlib.contextmanager
     def turn(self, timeout_sec: float) -> Iterator[bool]:
@@ -58,6 +62,7 @@ class Gate:
         usher = self._usher
         if usher is not None and usher.go_on():
             return True
+        self._give_way()
         if usher is None or not usher.queueing:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,10 +76,15 @@ class Gate:
                 usher = self._usher = _Usher(self._fd)
             except RuntimeError:
                 return False  # no thread is to be had
-        return usher.queue(timeout_sec)
+        granted = usher.queue(timeout_sec)
+        self._began = time.monotonic()
+        return granted
 
     def leave(self, *, at_once: bool = False) -> None:
         """Let the next writer in: `at_once`, or if nobody was in the way, else when the slice is over."""
+        self._left = time.monotonic()
+        if at_once:
+            self._began = 0.0
         if self._direct:
             self._direct = False
             fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -82,6 +92,18 @@ class Gate:
             self._usher.stop()
         elif self._usher is not None:
             self._usher.pause()
+
+    def _give_way(self) -> None:
+        """After a slice of transactions that followed each other at once, let whoever queues wake up and get in.
+
+        The kernel gives a free lock to whoever asks first, and a process that is awake would always be first.
+        """
+        now = time.monotonic()
+        if now - self._left > IDLE_SEC:
+            self._began = now
+        elif now - self._began >= SLICE_SEC:
+            time.sleep(YIELD_SEC)
+            self._began = time.monotonic()
 
     @contextlib.contextmanager
     def checkpointer(self) -> Iterator[bool]:
