@@ -120,6 +120,7 @@ def claim(
 
 def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClaim | None:
     """Hand out the best task for an ask; None when the transaction should end and the search go on in another."""
+    catalogue.see(change.tx, ask.agent_id, ask.capabilities)
     pulse = change.tx.fetch_one("pulse") or {}
     more = heal.heal(change, pulse)
     if change.in_debt:
@@ -137,7 +138,6 @@ def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClai
         row = change.tx.fetch_one("task_by_pk", pk=pk)
         if row is None or row["state"] != "pending":
             return None  # not every pick locks what it finds: another was faster
-        catalogue.see(change.tx, ask.agent_id, ask.capabilities)
         return hand_out(change, row, ask.agent_id)
     return None if more else no_claim(change.tx, found, pulse)
 
