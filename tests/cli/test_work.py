@@ -94,7 +94,9 @@ def test_an_attempt_is_resumed_only_on_request(call, claimed):
 
 def test_claim_needs_a_name(call):
     """An attempt belongs to somebody."""
-    assert call("claim").exit_code == 2
+    unnamed = call("claim")
+    assert unnamed.exit_code == 2
+    assert "--agent" in unnamed.stderr
     assert call("claim", env={"AGENTMESH_AGENT": "ada"}).exit_code == 3
 
 

@@ -80,13 +80,14 @@ def given(values: Mapping[str, object]) -> dict[str, Any]:
 
 def agent_option(name: str = "agent", *, required: bool = False) -> Decorator:
     """Who acts: `--agent`, else AGENTMESH_AGENT."""
+    fallback: dict[str, Any] = {} if required else {"default": OPERATOR}  # to click, None is an answer too
     return click.option(
         "--agent",
         name,
         metavar="NAME",
         envvar=AGENT_VARIABLE,
         required=required,
-        default=None if required else OPERATOR,
+        **fallback,
         help=f"Who acts. Else {AGENT_VARIABLE}" + ("." if required else f", else {OPERATOR!r}."),
     )
 
