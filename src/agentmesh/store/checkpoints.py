@@ -43,6 +43,7 @@ class Checkpointer:
         self._limit = LIMIT_PAGES
         self._due = threading.Event()
         self._closing = False
+        self._at_gate = False
         self._thread: threading.Thread | None = None
 
     def committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
@@ -57,10 +58,9 @@ class Checkpointer:
                 self._start()
         return apsw.SQLITE_OK
 
-    @property
-    def is_long(self) -> bool:
-        """Whether the log, as of this process's last commit, waits to be copied."""
-        return self._pages >= MARK_PAGES
+    def needs_turn(self, *, contended: bool) -> bool:
+        """Whether a thread that shortens the log waits at the gate: this process's own, or, if others write, theirs."""
+        return self._at_gate or (contended and self._pages >= MARK_PAGES)
 
     def relieve(self, connection: apsw.Connection) -> None:
         """Called by a writer that has committed and still has the gate: copy a log that is far too long."""
@@ -101,5 +101,7 @@ class Checkpointer:
                 return
             with contextlib.closing(self._connect()) as connection:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._at_gate = True
                 with gate.turn(GATE_SEC):
+                    self._at_gate = False
                     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

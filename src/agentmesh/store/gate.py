@@ -29,6 +29,8 @@ except ImportError:  # pragma: no cover - Windows has no flock; SQLite's own loc
 
 SLICE_SEC = 0.005
 """How long one process may go on while others queue: some twenty transactions, so that its caches pay."""
+LONE_SLICE_SEC = 0.02
+"""The same where nobody was met in the queue lately: standing back costs something, too."""
 YIELD_SEC = 0.00005
 """How long it stands back after a slice: about what a process in the queue needs to wake up."""
 IDLE_SEC = 0.0003
@@ -44,6 +46,7 @@ class Gate:
         self._direct = False
         self._began = 0.0
         self._left = 0.0
+        self.contended = False
 
     @contextlib.contextmanager
     def turn(self, timeout_sec: float) -> Iterator[bool]:
@@ -76,6 +79,7 @@ class Gate:
                 usher = self._usher = _Usher(self._fd)
             except RuntimeError:
                 return False  # no thread is to be had
+        self.contended = True
         granted = usher.queue(timeout_sec)
         self._began = time.monotonic()
         return granted
@@ -101,7 +105,8 @@ class Gate:
         now = time.monotonic()
         if now - self._left > IDLE_SEC:
             self._began = now
-        elif now - self._began >= SLICE_SEC:
+        elif now - self._began >= (SLICE_SEC if self.contended else LONE_SLICE_SEC):
+            self.contended = False  # until it has to queue again
             time.sleep(YIELD_SEC)
             self._began = time.monotonic()
 

@@ -105,6 +105,7 @@ class SqliteStore:
         self._watcher: apsw.Connection | None = None
         self._waiters: set[SleepingWaiter] = set()
         self._closed = False
+        self._allowed = -1
         self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
         self._writer.set_wal_hook(self._log.committed)
         berth = Berth(place, self.chance) if place else None
@@ -114,20 +115,20 @@ class SqliteStore:
         """Run `work` in a write transaction; its effects are durable when this returns."""
         self._ready("transaction")
         patience = Patience(self.options.busy_timeout_us)  # one for all three locks
-        if not self._turn.acquire(timeout=patience.left_sec):
+        if not self._turn.acquire(blocking=False) and not self._turn.acquire(timeout=patience.left_sec):
             raise Busy(f"The board {self.path} was busy with other threads of this process for too long.")
         try:
             if self._closed:
                 raise BoardClosed("The board is closed.")
             entered = self.options.gated and self._gate.enter(patience.left_sec / 2)
             try:
-                self._writer.set_busy_timeout(int(patience.left_sec * 1000))
+                self._allow(patience.left_sec)
                 result = self._transact(work)
                 self._log.relieve(self._writer)
             finally:
                 if entered:
                     # The thread that shortens the log stands in the same queue: it is not made to sit out slices.
-                    self._gate.leave(at_once=self._log.is_long)
+                    self._gate.leave(at_once=self._log.needs_turn(contended=self._gate.contended))
             self._reached("committed")
         except apsw.Error as error:
             raise typed(error, self.path) from error
@@ -184,6 +185,13 @@ class SqliteStore:
             if self._berth:
                 self._berth.close()
             self._gate.close()
+
+    def _allow(self, left_sec: float) -> None:
+        """Let SQLite wait for its lock as long as this call has left; told only when it is another time by a tenth."""
+        allowed = int(left_sec * 1000)
+        if not 0.9 * self._allowed <= allowed <= self._allowed:
+            self._writer.set_busy_timeout(allowed)
+            self._allowed = allowed
 
     def _transact(self, work: Callable[[SqliteTransaction], T]) -> T:
         self._reached("gate")
