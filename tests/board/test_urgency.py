@@ -202,3 +202,27 @@ def test_whatever_happens_to_a_graph_its_urgencies_are_right(tmp_path_factory, s
         for step in steps:
             try_step(board, *step)
             assert violations(board) == {}
+
+
+def test_two_losses_at_once_reach_the_parent_they_share(board):
+    """A parent that the greater loss reaches is worked out after the child that the smaller one reaches."""
+    put(board, "root")
+    put(board, "gone", priority=2)
+    put(board, "kept", depends_on=["root", "gone:finished"])
+    put(board, "high", priority=3, depends_on=["root", "gone"])
+    put(board, "low", priority=2, depends_on=["kept", "gone"])
+    assert urgencies(board)["root"] == 3
+    board.cancel_task("gone")
+    assert urgencies(board) == {"root": 0, "kept": 0}
+
+
+def test_a_claim_that_heals_picks_by_the_urgencies_after_it(board, clock):
+    """What a lost lease cancels lends no urgency to the very claim that takes the lease back."""
+    put(board, "held", max_attempts=1, priority=9)
+    claimed(board, "held")
+    put(board, "raised", priority=-1)
+    put(board, "plain")
+    put(board, "both", depends_on=["held", "raised"])
+    clock.advance(61)
+    claim = board.claim_task("ada")
+    assert claim.task.id == "plain"

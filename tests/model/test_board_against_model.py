@@ -218,7 +218,7 @@ class BoardAgainstModel(RuleBasedStateMachine):
         assert violations(self.board) == {}
 
 
-TestBoardAgainstModel = BoardAgainstModel.TestCase
+TestBoardAgainstModel = pytest.mark.timeout(600)(BoardAgainstModel.TestCase)  # shrinking a failure takes its time
 TestBoardAgainstModel.settings = settings(
     max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )

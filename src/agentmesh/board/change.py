@@ -122,11 +122,14 @@ class Change:
 
     @property
     def in_debt(self) -> bool:
-        """Whether the heads of pools or the counts of plans are behind what has been done."""
-        return bool(self._pools or self._tallies)
+        """Whether urgencies, the heads of pools or the counts of plans are behind what has been done."""
+        return bool(self._left or self._pools or self._tallies)
 
     def catch_up(self) -> None:
-        """Bring the heads of pools and the counts of plans in line before they are looked at."""
+        """Bring urgencies, the heads of pools and the counts of plans in line before they are looked at."""
+        if self._left:
+            self._pools |= urgency.lower(self.tx, self._left)
+            self._left.clear()
         for pool_pk in sorted(self._pools):
             paths.refresh(self.tx, pool_pk)
         self._pools.clear()
@@ -136,8 +139,6 @@ class Change:
 
     def settle(self) -> None:
         """Pay the debts; nothing may follow but the commit."""
-        if self._left:
-            self._pools |= urgency.lower(self.tx, self._left)
         self.catch_up()
         for event in self._events:
             self.tx.execute("add_event", now_us=self.now, **event)

@@ -52,12 +52,13 @@ def _suspects(tx: Transaction, left: Mapping[int, int]) -> tuple[dict[int, Row],
     queue = deque(left.items())
     while queue:
         pk, value = queue.popleft()
-        for parent in tx.fetch_all("raised_parents", pk=pk, urgency=value):
+        for parent in tx.fetch_all("raised_parents", pk=pk):
             above[pk].append(parent["pk"])
-            if parent["pk"] not in suspects:
+            if parent["urgency"] <= value and parent["pk"] not in suspects:
                 suspects[parent["pk"]] = parent
                 queue.append((parent["pk"], parent["urgency"]))
-    return suspects, above
+    # An edge between suspects counts even where this loss did not travel along it: it says which goes first.
+    return suspects, {pk: [parent for parent in parents if parent in suspects] for pk, parents in above.items()}
 
 
 def _children_first(suspects: Mapping[int, Row], above: Mapping[int, list[int]]) -> Iterable[Row]:

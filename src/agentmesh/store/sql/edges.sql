@@ -65,10 +65,10 @@ UPDATE task SET urgency = :urgency
 RETURNING pool_pk
 
 -- name: raised_parents
--- The open parents of a task whose urgency may stem from it.
+-- The open parents of a task whose urgency stems from what waits for them.
 SELECT parent.pk, parent.priority, parent.urgency, parent.pool_pk
   FROM edge JOIN task AS parent ON parent.pk = edge.parent_pk
- WHERE edge.child_pk = :pk AND parent.urgency > parent.priority AND parent.urgency <= :urgency
+ WHERE edge.child_pk = :pk AND parent.urgency > parent.priority
    AND parent.state NOT IN ('completed', 'failed', 'cancelled')
  ORDER BY edge.parent_pk
 
