@@ -3,6 +3,6 @@
 from agentmesh.board.claim import Claim
 from agentmesh.board.facade import Board
 from agentmesh.errors import AgentMeshError
-from agentmesh.model import Attempt, Dependency, Event, Lease, NoClaim, Task
+from agentmesh.model import Attempt, Dependency, Entry, Event, Lease, NoClaim, Task
 
-__all__ = ["AgentMeshError", "Attempt", "Board", "Claim", "Dependency", "Event", "Lease", "NoClaim", "Task"]
+__all__ = ["AgentMeshError", "Attempt", "Board", "Claim", "Dependency", "Entry", "Event", "Lease", "NoClaim", "Task"]

@@ -6,6 +6,7 @@ decimal USD under `_usd`. What is empty or None is left out.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,12 +15,12 @@ from typing import Any
 
 from agentmesh.errors import AgentMeshError
 from agentmesh.limits import PUSD
-from agentmesh.model import Json, Lease, NoClaim, Status
+from agentmesh.model import Entry, EntryPage, Json, Lease, NoClaim, Status
 
 DURATIONS = frozenset({"lease_timeout_us", "max_hold_us"})
-KEPT = frozenset({"result", "payload"})
+KEPT = frozenset({"result", "payload", "value"})
 """JSON values of agents: handed on as they are, empty ones too; only None, which stands for none, is left out."""
-TOLD = ("field", "task_id", "holder", "path", "outcome", "state", "after")
+TOLD = ("field", "task_id", "holder", "path", "outcome", "state", "after", "namespace", "key", "version")
 """What an error knows beyond its sentence, where it knows it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,6 +36,10 @@ def document(record: Any) -> dict[str, Json]:
     found = _fields(record)
     if isinstance(record, Status):
         found |= {"total": record.total, "open": record.open}
+    if isinstance(record, Entry):
+        found["value"] = _shown(record.value)
+    if isinstance(record, EntryPage):
+        found.setdefault("entries", [])
     return found
 
 
@@ -52,6 +57,11 @@ def rfc3339(us: int) -> str:
 def dollars(pusd: int) -> str:
     """An amount of 10^-12 USD as exact decimal text."""
     return format((Decimal(pusd) / PUSD).normalize(), "f")
+
+
+def _shown(value: Json | bytes) -> Json:
+    """The value of an entry, null too; bytes as base64, which the entry's content type tells from text."""
+    return b64encode(value).decode("ascii") if isinstance(value, bytes) else value
 
 
 def _claim(claim: Any) -> dict[str, Json]:

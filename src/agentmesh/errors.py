@@ -42,10 +42,14 @@ class NotFound(AgentMeshError):
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(
-            f"There is no {what} {name!r} on this board.", hint=f"List what is there, then name a {what} that exists."
+            f"There is no {what} {name!r} on this board.", hint=f"List what is there, then name {_a(what)} that exists."
         )
         self.what = what
         self.name = name
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 class Conflict(AgentMeshError):
@@ -160,6 +164,34 @@ class PathsHeld(Conflict):
         self.held = held
         self.task_id = task_id
         self.holder = holder
+
+
+class VersionConflict(Conflict):
+    """The entry is at another version than the caller believes; 0 stands for a missing one."""
+
+    code = "version_conflict"
+    hint = "Get the entry anew, then decide."
+
+    def __init__(self, namespace: str, key: str, version: int, expected: int) -> None:
+        there = f"is at version {version}" if version else "is not there"
+        wanted = f"version {expected}" if expected else "none"
+        super().__init__(f"Entry {key!r} in namespace {namespace!r} {there}; {wanted} was expected.")
+        self.namespace = namespace
+        self.key = key
+        self.version = version
+        self.expected = expected
+
+
+class WrongKind(Conflict):
+    """The entry's value is not of the kind that the call needs."""
+
+    code = "wrong_kind"
+    hint = "Get the entry, and put another value or use another key."
+
+    def __init__(self, namespace: str, key: str, needed: str) -> None:
+        super().__init__(f"Entry {key!r} in namespace {namespace!r} is not {needed}.")
+        self.namespace = namespace
+        self.key = key
 
 
 class RequestConflict(Conflict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -13,7 +14,12 @@ from agentmesh.model import Json
 
 TITLE = 300
 NAME = 128
+NAMESPACE = 256
+KEY = 256
+CONTENT_TYPE = 128
 TEXT_BYTES = 64 * 1024
+ENTRY_BYTES = 256 * 1024
+ARTIFACT_BYTES = 1024 * 1024
 ERROR_BYTES = 8 * 1024
 REASON = 300
 DEPENDENCIES = 1_000
@@ -29,9 +35,11 @@ PAGE = 500
 LEASE_SEC = (0.05, 7 * 86_400.0)
 HOLD_SEC = (0.05, 30 * 86_400.0)
 DELAY_SEC = (0.0, 365 * 86_400.0)
+TTL_SEC = (0.001, 3_650 * 86_400.0)
 INSTANT_US = 253_402_300_799 * 1_000_000
 """The end of the year 9999, the last that RFC 3339 can write."""
 PUSD = 10**12
+CONTENT_TYPE_FORM = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( ?; ?[\w!#$&^.+-]+=[\w!#$&^.+-]+)*", re.ASCII)
 ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -56,13 +64,40 @@ def long_text(field: str, value: object, most: int = TEXT_BYTES) -> str:
     return value
 
 
-def name(field: str, value: object) -> str:
-    """An id or a name: 1 to 128 printable characters without white space."""
+def name(field: str, value: object, most: int = NAME) -> str:
+    """An id or a name: 1 to `most` printable characters without white space."""
     if not isinstance(value, str):
         raise InvalidArgument(field, "must be text")
-    if not 1 <= len(value) <= NAME or not value.isprintable() or " " in value:
-        raise InvalidArgument(field, f"must have 1 to {NAME} printable characters and no white space")
+    if not 1 <= len(value) <= most or not value.isprintable() or " " in value:
+        raise InvalidArgument(field, f"must have 1 to {most} printable characters and no white space")
     return value
+
+
+def namespace(field: str, value: object) -> str:
+    """The root `""`, or segments between slashes, together a name of at most 256 characters."""
+    if value == "" and isinstance(value, str):
+        return value
+    found = name(field, value, NAMESPACE)
+    if not all(found.split("/")):
+        raise InvalidArgument(field, "must not begin or end with a slash, nor have two in a row")
+    return found
+
+
+def content_type(field: str, value: object) -> str:
+    """What bytes are, as in `text/markdown`, parameters allowed."""
+    if not isinstance(value, str):
+        raise InvalidArgument(field, "must be text")
+    if len(value) > CONTENT_TYPE or not CONTENT_TYPE_FORM.fullmatch(value):
+        raise InvalidArgument(field, f"must be such as text/plain, in at most {CONTENT_TYPE} characters")
+    return value
+
+
+def artifact(field: str, value: bytes | bytearray | memoryview) -> bytes:
+    """Bytes, at most 1 MiB of them."""
+    size = memoryview(value).nbytes
+    if size > ARTIFACT_BYTES:
+        raise InvalidArgument(field, f"must have at most {ARTIFACT_BYTES} bytes, has {size}")
+    return bytes(value)
 
 
 def names(field: str, values: object, most: int = NAMES) -> tuple[str, ...]:

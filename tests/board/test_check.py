@@ -31,6 +31,8 @@ def healthy(board, clock):
     done(board, "reopened", 5)
     board.reopen_task("reopened")
     claimed(board, "held").hold_paths(writes=["src/**"])
+    board.blackboard.put("a/b", "text", "x")
+    board.blackboard.put("", "bytes", b"xyz")
 
 
 DAMAGE = {
@@ -151,6 +153,28 @@ DAMAGE = {
     ),
     "check_p6_reports": ("P6", "ready has a result", [f"INSERT INTO result VALUES ({PK.format('ready')}, '1')"]),
     "a gap in the history": ("P6", "lacks 1 events", ["DELETE FROM event WHERE seq = 3"]),
+    "check_p9_values": (
+        "P9",
+        "a/b/text is an entry whose value",
+        ["UPDATE entry_value SET body = NULL WHERE entry_pk = 1"],
+    ),
+    "check_p9_values that is missing": (
+        "P9",
+        "a/b/text is an entry whose value",
+        ["DELETE FROM entry_value WHERE entry_pk = 1"],
+    ),
+    "check_p9_values without a type": (
+        "P9",
+        "/bytes is an entry whose value",
+        ["UPDATE entry SET content_type = NULL WHERE pk = 2"],
+    ),
+    "check_p9_sizes": ("P9", "/bytes is an entry of another size", ["UPDATE entry SET size = 4 WHERE pk = 2"]),
+    "check_p9_versions": ("P9", "a/b/text is an entry without", ["UPDATE entry SET version = 0 WHERE pk = 1"]),
+    "check_p9_versions there and gone": (
+        "P9",
+        "/bytes is an entry without",
+        ["INSERT INTO entry_tombstone VALUES ('', 'bytes', 1)"],
+    ),
     "check_p10_orphans": (
         "P10",
         "done holds paths without an open attempt",

@@ -51,9 +51,33 @@ MUTATIONS = {
     "remove_dependency": (None, lambda board, _: board.remove_dependency("c", "a"), ["dependency_removed"]),
     "reclaim_zombies": (dead, lambda board, _: board.reclaim_zombies(), ["lease_reclaimed"]),
     "pause": (None, lambda board, _: board.pause(), ["paused"]),
+    "put": (None, lambda board, _: board.blackboard.put("n", "k", 1), ["entry_put"]),
+    "increment": (None, lambda board, _: board.blackboard.increment("n", "k"), ["entry_put"]),
+    "append": (None, lambda board, _: board.blackboard.append("n", "k", 1), ["entry_put"]),
+    "delete": (
+        lambda board: board.blackboard.put("n", "k", 1),
+        lambda board, _: board.blackboard.delete("n", "k"),
+        ["entry_deleted"],
+    ),
     "unpause": (pause, lambda board, _: board.resume(), ["resumed"]),
 }
-TABLES = ("plan", "task", "edge", "attempt", "hold", "pause", "note", "result", "body", "tally", "event", "request")
+TABLES = (
+    "plan",
+    "task",
+    "edge",
+    "attempt",
+    "hold",
+    "pause",
+    "note",
+    "result",
+    "body",
+    "tally",
+    "event",
+    "request",
+    "entry",
+    "entry_value",
+    "entry_tombstone",
+)
 
 
 class Stop(Exception):

@@ -42,6 +42,10 @@ VERBS = {
         lambda board, _, r: board.remove_dependency("c", "a", agent_id="me", request_id=r),
     ),
     "pause": (no_lease, lambda board, _, r: board.pause(reason="x", agent_id="me", request_id=r)),
+    "put": (no_lease, lambda board, _, r: board.blackboard.put("n", "k", [1], agent_id="me", request_id=r)),
+    "put with a lease": (held, lambda board, lease, r: board.blackboard.put("n", "k", b"x", lease=lease, request_id=r)),
+    "increment": (no_lease, lambda board, _, r: board.blackboard.increment("n", "c", agent_id="me", request_id=r)),
+    "append": (no_lease, lambda board, _, r: board.blackboard.append("n", "l", 1, agent_id="me", request_id=r)),
 }
 OTHER_ARGUMENTS = {
     "create_task": lambda board, _, r: board.create_task("T", priority=1, agent_id="me", request_id=r),
@@ -62,6 +66,10 @@ OTHER_ARGUMENTS = {
         "b", "a", condition="failed", agent_id="me", request_id=r
     ),
     "remove_dependency": lambda board, _, r: board.remove_dependency("b", "a", agent_id="me", request_id=r),
+    "put": lambda board, _, r: board.blackboard.put("n", "k", ["1"], agent_id="me", request_id=r),
+    "put with a lease": lambda board, lease, r: board.blackboard.put("n", "k", b"y", lease=lease, request_id=r),
+    "increment": lambda board, _, r: board.blackboard.increment("n", "c", 2, agent_id="me", request_id=r),
+    "append": lambda board, _, r: board.blackboard.append("n", "l", 1, ttl_sec=9, agent_id="me", request_id=r),
     "pause": lambda board, _, r: board.pause(agent="y", reason="x", agent_id="me", request_id=r),
 }
 

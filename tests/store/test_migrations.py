@@ -8,6 +8,7 @@ from agentmesh.store import migrate
 from tests.support.boards import damage, open_board, rows, violations
 from tests.support.processes import barrier, results
 
+NEWEST = migrate.newest("sqlite")
 WIDER = "ALTER TABLE task ADD COLUMN colour TEXT"
 
 
@@ -29,7 +30,7 @@ def _open(line, path, start, more, number):
 @pytest.mark.multiproc
 def test_six_processes_make_one_board(board_path, clock):
     """All open the same missing file at once; there is one board, and nobody's task is lost."""
-    assert results(6, _open, board_path, barrier(6), ()) == [1] * 6
+    assert results(6, _open, board_path, barrier(6), ()) == [NEWEST] * 6
     with open_board(board_path, clock) as board:
         assert {task.id for task in board.list_tasks().tasks} == {f"t{n}" for n in range(6)}
         assert rows(board, "SELECT count(*) FROM meta WHERE key = 'board_id'") == [(1,)]
@@ -40,18 +41,18 @@ def test_six_processes_make_one_board(board_path, clock):
 def test_six_processes_bring_an_old_board_up_to_date_once(board_path, clock):
     """A column that was added twice would be an error; the version is read inside the write lock."""
     open_board(board_path, clock).close()
-    assert results(6, _open, board_path, barrier(6), ((2, WIDER),)) == [2] * 6
+    assert results(6, _open, board_path, barrier(6), ((NEWEST + 1, WIDER),)) == [NEWEST + 1] * 6
 
 
 def test_a_migration_that_fails_leaves_the_old_board(board_path, clock, monkeypatch):
     """Half a migration is none: tables and version are as before, and the old build goes on."""
     open_board(board_path, clock).close()
     with monkeypatch.context() as patch:
-        known(patch, (2, WIDER), (3, "CREATE TABLE more (x); CREATE TABLE more (x)"))
+        known(patch, (NEWEST + 1, WIDER), (NEWEST + 2, "CREATE TABLE more (x); CREATE TABLE more (x)"))
         with pytest.raises(StoreError, match="already exists"):
             Board.open(board_path)
     with open_board(board_path, clock) as board:
-        assert board.store._writer.pragma("user_version") == 1
+        assert board.store._writer.pragma("user_version") == NEWEST
         assert rows(board, "SELECT name FROM sqlite_schema WHERE name = 'more'") == []
         assert rows(board, "SELECT name FROM pragma_table_info('task') WHERE name = 'colour'") == []
 
@@ -60,10 +61,27 @@ def test_tasks_survive_a_migration(board_path, clock, monkeypatch):
     """What stood on the old board stands on the new one."""
     with open_board(board_path, clock) as board:
         board.create_task("old", id="old")
-    known(monkeypatch, (2, WIDER))
+    known(monkeypatch, (NEWEST + 1, WIDER))
     with open_board(board_path, clock) as board:
         assert board.claim_task("a").task.id == "old"
-        assert board.store._writer.pragma("user_version") == 2
+        assert board.store._writer.pragma("user_version") == NEWEST + 1
+
+
+def test_a_board_without_a_blackboard_gets_one(board_path, clock, monkeypatch):
+    """What the first release wrote is there afterwards, and the new tables work beside it."""
+    first = migrate.migrations("sqlite")[:1]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations", lambda _engine: first)
+        with open_board(board_path, clock) as board:
+            board.create_task("old", id="old")
+            held = board.claim_task("ann").lease
+            assert board.store._writer.pragma("user_version") == 1
+            assert rows(board, "SELECT name FROM sqlite_schema WHERE name LIKE 'entry%'") == []
+    with open_board(board_path, clock) as board:
+        assert board.store._writer.pragma("user_version") == NEWEST
+        assert board.blackboard.put("a", "k", 1, lease=held).task_id == "old"
+        assert board.complete_task(held).state == "completed"
+        assert violations(board) == {}
 
 
 def test_migrations_are_numbered_without_gaps():

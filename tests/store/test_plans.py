@@ -14,6 +14,9 @@ GROWING = {
     "aversion",
     "body",
     "edge",
+    "entry",
+    "entry_tombstone",
+    "entry_value",
     "event",
     "hold",
     "lot",
@@ -29,6 +32,7 @@ GROWING = {
 COLD = {
     "agents": "explain() asks what the agents of the last hour can do",
     "all_holds": "check()",
+    "count_entries": "stats() of the blackboard",
     "edges_of_plan": "a whole graph was asked for",
     "event_bounds": "one row from either end",
     "frontier": "explain() on the whole board",
@@ -73,6 +77,10 @@ def furnished(tmp_path_factory):
             if number % 11 == 0:
                 spec["not_before"] = 4_102_444_800
         board.create_tasks(specs, request_id="r")
+        for number in range(300):
+            board.blackboard.put(f"n{number % 7}/m{number % 5}", f"k{number}", number, ttl_sec=(number % 2 + 1) * 600)
+            if number % 10 == 0:
+                board.blackboard.delete(f"n{number % 7}/m{number % 5}", f"k{number}")
         for number in range(40):
             claim = board.claim_task(f"a{number % 5}", capabilities=["python"])
             [claim.complete, claim.release, lambda claim=claim: claim.note("n"), lambda: None][number % 4]()
@@ -140,6 +148,17 @@ HOT = {
     "events": lambda board: board.events(1, limit=5),
     "has_work": lambda board: board.has_work(capabilities=["python"]),
     "get": lambda board: board.get_task("named"),
+    "put entry": lambda board: (board.blackboard.put("a", "k", 1, ttl_sec=1), board.blackboard.put("a", "k", 2)),
+    "get entry": lambda board: board.blackboard.get("a", "k"),
+    "list entries": lambda board: board.blackboard.list("a", prefix="k", limit=5),
+    "increment entry": lambda board: (board.blackboard.increment("a", "n"), board.blackboard.increment("a", "n")),
+    "append entry": lambda board: (board.blackboard.append("a", "l", 1), board.blackboard.append("a", "l", 2)),
+    "delete entry": lambda board: (board.blackboard.put("a", "k", 1), board.blackboard.delete("a", "k")),
+    "sweep entries": lambda board: (
+        board.blackboard.put("a", "k", 1, ttl_sec=1),
+        board.store.clock.advance(1),
+        board.blackboard.put("a", "other", 1),
+    ),
 }
 
 

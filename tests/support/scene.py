@@ -58,6 +58,8 @@ def prepare(path):
         board.claim_task("ann", task_id="done").complete({"early": True})
         board.create_task("t", id="behind-done", depends_on=["done"], plan="side")
         board.claim_task("cyd", plan="side").release()
+        board.blackboard.put("notes", "kept", [1])
+        board.blackboard.put("notes", "over", "x", ttl_sec=1)
     return Scene(path, ann, bob)
 
 
@@ -92,6 +94,9 @@ ACTS = {
     "reopen": lambda board, _: board.reopen_task("done", cascade=True),
     "update": lambda board, _: board.update_task("far", priority=50, writes=["z"], description="new"),
     "pause": lambda board, _: board.pause(plan="default"),
+    "put": lambda board, scene: board.blackboard.put("notes", "new", b"x", lease=scene.bob, request_id="put"),
+    "append": lambda board, _: board.blackboard.append("notes", "kept", 2),
+    "delete": lambda board, _: board.blackboard.delete("notes", "kept"),
     "plan": lambda board, _: board.apply_plan(
         {"plan": "default", "tasks": [{"id": "free", "title": "other title"}, {"id": "n1", "title": "t"}]}
     ),

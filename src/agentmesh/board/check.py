@@ -45,6 +45,11 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
         ("check_p6_pools", "and its pool disagree on whether it is the first in it"),
         ("check_p6_reports", "has a result although it has not completed"),
     ),
+    "P9": (
+        ("check_p9_values", "is an entry whose value and content type do not fit together"),
+        ("check_p9_sizes", "is an entry of another size than it says"),
+        ("check_p9_versions", "is an entry without a version, or there and gone at once"),
+    ),
     "P10": (
         ("check_p10_orphans", "holds paths without an open attempt"),
         ("check_p10_lots", "has a lot that is open or closed although it should not be"),
@@ -58,7 +63,6 @@ UNOBSERVABLE = {
     "P5": "no row tells of a write that is not there",
     "P7": "this version keeps no ledger",
     "P8": "this version keeps no budgets",
-    "P9": "this version keeps no entries",
     "P12": "a board that is refused is not read",
 }
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
-from agentmesh.model import Attempt, Event, Note, Pause, Task
+from agentmesh.model import Attempt, Entry, EntryFacts, Event, Json, Note, Pause, Task
 from agentmesh.store.base import Row
+
+_ENTRY = tuple(field.name for field in fields(EntryFacts))
 
 
 def task(row: Row, **more: Any) -> Task:
@@ -86,3 +89,17 @@ def pause(row: Row) -> Pause:
         agent_id=row["agent_id"],
         since_us=row["since_us"],
     )
+
+
+def entry_facts(row: Row) -> EntryFacts:
+    """What is known of an entry."""
+    return EntryFacts(**_entry(row))
+
+
+def entry(row: Row, value: Json | bytes) -> Entry:
+    """An entry; its value is what the row holds, read."""
+    return Entry(**_entry(row), value=value)
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    return {field: row[field] for field in _ENTRY}

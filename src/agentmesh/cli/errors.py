@@ -37,6 +37,8 @@ EXIT_CODES: Final[dict[str, int]] = {
     "paths_held": 15,
     "request_conflict": 16,
     "cursor_expired": 17,
+    "version_conflict": 18,
+    "wrong_kind": 19,
     "store_error": 20,
     "busy": 21,
     "disk_full": 22,

@@ -132,6 +132,27 @@ SELECT task.id FROM result JOIN task ON task.pk = result.task_pk
 -- How many events there are, and between which.
 SELECT COUNT(*) AS events, MIN(seq) AS first, MAX(seq) AS last FROM event
 
+-- name: check_p9_values
+-- Entries that have not exactly one value, or whose content type does not fit it: it stands for bytes, and only for them.
+SELECT entry.namespace || '/' || entry.key AS id FROM entry
+  LEFT JOIN entry_value ON entry_value.entry_pk = entry.pk
+ WHERE (entry_value.body IS NULL) = (entry_value.bytes IS NULL)
+    OR (entry.content_type IS NULL) <> (entry_value.bytes IS NULL)
+ ORDER BY entry.namespace, entry.key
+
+-- name: check_p9_sizes
+-- Entries whose size is not that of their value.
+SELECT entry.namespace || '/' || entry.key AS id FROM entry JOIN entry_value ON entry_value.entry_pk = entry.pk
+ WHERE entry.size <> COALESCE(octet_length(entry_value.body), octet_length(entry_value.bytes), -1)
+ ORDER BY entry.namespace, entry.key
+
+-- name: check_p9_versions
+-- Entries that have no version, or are both there and gone.
+SELECT entry.namespace || '/' || entry.key AS id FROM entry
+  LEFT JOIN entry_tombstone ON entry_tombstone.namespace = entry.namespace AND entry_tombstone.key = entry.key
+ WHERE entry.version < 1 OR entry_tombstone.version IS NOT NULL
+ ORDER BY entry.namespace, entry.key
+
 -- name: check_p10_orphans
 -- Paths held by attempts that are over.
 SELECT DISTINCT task.id FROM hold

@@ -17,3 +17,7 @@ SELECT pk FROM plan WHERE workspace = :workspace ORDER BY pk FOR UPDATE
 -- name: lock_requirements
 -- New capability sets appear in the order of their keys, so a reader that knows the newest knows all before it.
 SELECT pk FROM requirement WHERE pk = 0 FOR UPDATE
+
+-- name: lock_entry
+-- Hold an entry's row until the transaction ends: its version decides.
+SELECT pk FROM entry WHERE namespace = :namespace AND key = :key FOR UPDATE

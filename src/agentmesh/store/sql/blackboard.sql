@@ -1,0 +1,79 @@
+-- name: entry_now
+-- An entry with its value, unless it has expired.
+SELECT entry.namespace, entry.key, entry.version, entry.size, entry.content_type, entry.created_us, entry.updated_us,
+       entry.expires_us, entry.agent_id, entry.task_id, entry.fence, entry_value.body, entry_value.bytes
+  FROM entry JOIN entry_value ON entry_value.entry_pk = entry.pk
+ WHERE entry.namespace = :namespace AND entry.key = :key AND (entry.expires_us IS NULL OR entry.expires_us > :now_us)
+
+-- name: entry_row
+-- What a writer has to know of an entry, expired or not.
+SELECT pk, namespace, key, version, content_type, created_us, expires_us FROM entry WHERE namespace = :namespace AND key = :key
+
+-- name: entry_body
+-- The JSON text of an entry.
+SELECT body FROM entry_value WHERE entry_pk = :pk
+
+-- name: tombstone_of
+-- The last version of an entry that is gone.
+SELECT version FROM entry_tombstone WHERE namespace = :namespace AND key = :key
+
+-- name: add_entry
+-- A new entry; two that are added at once collide on the name, and one of the transactions runs again.
+INSERT INTO entry (namespace, key, version, size, content_type, created_us, updated_us, expires_us, agent_id, task_id, fence)
+VALUES (:namespace, :key, :version, :size, :content_type, :now_us, :now_us, :expires_us, :agent_id, :task_id, :fence)
+RETURNING pk
+
+-- name: change_entry
+-- Write over an entry, guarded by the version that was read.
+UPDATE entry SET version = version + 1, size = :size, content_type = :content_type, updated_us = :now_us,
+       expires_us = :expires_us, agent_id = :agent_id, task_id = :task_id, fence = :fence
+ WHERE pk = :pk AND version = :was
+
+-- name: put_entry_value
+-- The value that belongs to an entry.
+INSERT INTO entry_value (entry_pk, body, bytes) VALUES (:pk, :body, :bytes)
+ON CONFLICT (entry_pk) DO UPDATE SET body = excluded.body, bytes = excluded.bytes
+
+-- name: add_tombstone
+-- Remember how far an entry had counted.
+INSERT INTO entry_tombstone (namespace, key, version) VALUES (:namespace, :key, :version)
+
+-- name: drop_tombstone
+-- The entry is there again and counts on by itself.
+DELETE FROM entry_tombstone WHERE namespace = :namespace AND key = :key
+
+-- name: drop_entry_value
+-- The value of an entry that goes.
+DELETE FROM entry_value WHERE entry_pk = :pk
+
+-- name: drop_entry
+-- The entry itself, guarded by the version that was read.
+DELETE FROM entry WHERE pk = :pk AND version = :was
+
+-- name: entries_due
+-- Expired entries that nobody has swept yet, a few at a time.
+SELECT pk, namespace, key, version FROM entry
+ WHERE expires_us IS NOT NULL AND expires_us <= :now_us ORDER BY expires_us, pk LIMIT :most /*skip_locked*/
+
+-- name: entries_of
+-- A page of one namespace.
+SELECT namespace, key, version, size, content_type, created_us, updated_us, expires_us, agent_id, task_id, fence
+  FROM entry
+ WHERE namespace = :namespace AND key >= :first AND key < :past AND (expires_us IS NULL OR expires_us > :now_us)
+ ORDER BY namespace, key LIMIT :most
+
+-- name: entries_below
+-- A page of all namespaces in a range, from a place on.
+SELECT namespace, key, version, size, content_type, created_us, updated_us, expires_us, agent_id, task_id, fence
+  FROM entry
+ WHERE (namespace, key) > (:after_namespace, :after_key) AND namespace < :past_namespace
+   AND key >= :first AND key < :past AND (expires_us IS NULL OR expires_us > :now_us)
+ ORDER BY namespace, key LIMIT :most
+
+-- name: count_entries
+-- How many entries there are and how large, how many have expired and are not swept, how many tombstones there are.
+SELECT COALESCE(SUM(CASE WHEN expires_us IS NULL OR expires_us > :now_us THEN 1 ELSE 0 END), 0) AS entries,
+       COALESCE(SUM(CASE WHEN expires_us IS NULL OR expires_us > :now_us THEN size ELSE 0 END), 0) AS size,
+       COALESCE(SUM(CASE WHEN expires_us <= :now_us THEN 1 ELSE 0 END), 0) AS expired,
+       (SELECT COUNT(*) FROM entry_tombstone) AS tombstones
+  FROM entry
