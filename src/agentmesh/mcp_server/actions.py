@@ -5,10 +5,12 @@ No protocol and no SDK is known here. What is raised on purpose are the board's 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from functools import partial
 from typing import Final
 
 from agentmesh.documents import document
+from agentmesh.errors import InvalidArgument, NotFound
 from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
 from agentmesh.mcp_server.session import Call
@@ -174,6 +176,44 @@ def read_events(call: Call, arguments: Arguments) -> Document:
     return {"events": shown, "cursor": shown[-1]["seq"] if shown else after}
 
 
+def put_entry(call: Call, arguments: Arguments) -> Document:
+    """Write an entry; bytes come as base64, which their content type tells from JSON."""
+    value = arguments.pop("value")
+    if "content_type" in arguments:
+        value = _bytes(value)
+    place = arguments.pop("namespace", ""), arguments.pop("key")
+    entry = document(call.board.blackboard.put(*place, value, **_signed(call, arguments)))
+    del entry["value"]  # whoever sent it knows it
+    return entry
+
+
+def get_entry(call: Call, arguments: Arguments) -> Document:
+    """Show an entry, or a further part of its value."""
+    namespace, key = arguments.get("namespace", ""), arguments["key"]
+    entry = call.board.blackboard.get(namespace, key)
+    if entry is None:
+        raise NotFound("entry", key)
+    found = document(entry)
+    if "offset" in arguments:
+        return reply.part(found["value"], "value", arguments["offset"]) | {"version": entry.version}
+    return found
+
+
+def list_entries(call: Call, arguments: Arguments) -> Document:
+    """Show one page of entries, a shorter one when it would be too large."""
+    page = call.board.blackboard.list(**arguments)
+    fitting = reply.fitting([document(entry) for entry in page.entries])
+    if fitting < len(page.entries):
+        page = call.board.blackboard.list(**arguments | {"limit": fitting})
+    return document(page)
+
+
+def delete_entry(call: Call, arguments: Arguments) -> Document:
+    """Take an entry away."""
+    place = arguments.pop("namespace", ""), arguments.pop("key")
+    return {"deleted": call.board.blackboard.delete(*place, **_signed(call, arguments))}
+
+
 def pause(call: Call, arguments: Arguments) -> Document:
     """Stop hand-outs."""
     return document(call.board.pause(**arguments))
@@ -182,6 +222,23 @@ def pause(call: Call, arguments: Arguments) -> Document:
 def resume(call: Call, arguments: Arguments) -> Document:
     """Let hand-outs go on."""
     return {"resumed": call.board.resume(**arguments)}
+
+
+def _signed(call: Call, arguments: Arguments) -> Arguments:
+    """The arguments with the lease of the task that is named, if one is."""
+    if "task_id" in arguments:
+        return {"lease": call.session.lease(arguments), **arguments}
+    if "lease" in arguments:
+        raise InvalidArgument("task_id", "is required with lease: name the task it is for")
+    return arguments
+
+
+def _bytes(value: Json) -> bytes:
+    """What base64 stands for."""
+    try:
+        return b64decode(value, validate=True)
+    except (TypeError, ValueError):  # no text, or no base64
+        raise InvalidArgument("value", "must be base64 when content_type is given") from None
 
 
 def _brief(task: Task) -> Document:

@@ -89,7 +89,9 @@ def input_schema(arguments: Sequence[Argument]) -> dict[str, Json]:
 
 
 def checked(spec: Sequence[Argument], given: Mapping[str, Json], of: str, where: str = "") -> Arguments:
-    """Return the arguments that were given, each of its kind; a null counts as not given.
+    """Return the arguments that were given, each of its kind.
+
+    A null counts as not given, save where a JSON value is required: there it is one.
 
     Raises:
         InvalidArgument: one is unknown, missing or of another kind.
@@ -103,6 +105,8 @@ def checked(spec: Sequence[Argument], given: Mapping[str, Json], of: str, where:
     for argument in spec:
         if (value := given.get(argument.name)) is not None:
             arguments[argument.name] = argument.read(value, where)
+        elif argument.required and argument.kind == "json" and argument.name in given:
+            arguments[argument.name] = None
         elif argument.required:
             raise InvalidArgument(where + argument.name, f"is required: give {EXPECTED[argument.kind]}")
     return arguments

@@ -24,7 +24,7 @@ FRAME: Final = 1024
 """Of these, room for what stands around a list or a part."""
 
 LONG_FIELDS: Final = ("description", "payload", "result")
-FOREIGN_JSON: Final = frozenset({"payload", "result", "data"})
+FOREIGN_JSON: Final = frozenset({"payload", "result", "value", "data"})
 """Fields with a JSON value from outside: cut as text, never looked into."""
 
 SHORT: Final = 2048
@@ -113,6 +113,8 @@ def fit(document: dict[str, Json]) -> dict[str, Json]:
         fitted["truncated"] = list(marks.values())
         if str(place.key) in LONG_FIELDS:
             fitted["truncated_hint"] = "Read on with get_task: task_id, field, offset."
+        elif place.path == "value":
+            fitted["truncated_hint"] = "Read on with get_entry: namespace, key, offset."
     return fitted
 
 

@@ -80,6 +80,9 @@ YOUR_NAME: Final = Argument("agent_id", about="your name", required=True)
 REQUEST_ID: Final = Argument("request_id")
 LEASE: Final = Argument("lease")
 HELD: Final = (TASK_ID, YOUR_NAME)
+NAMESPACE: Final = Argument("namespace", about="e.g. build/logs")
+KEY: Final = Argument("key", required=True)
+IF_VERSION: Final = Argument("if_version", "integer", "only if it is at this; 0: missing")
 DEPENDS_ON: Final = Argument("depends_on", required=True)
 
 TABLE: Final = (
@@ -252,6 +255,51 @@ TABLE: Final = (
         ),
         actions.read_events,
         READS,
+    ),
+    Tool(
+        "put_entry",
+        "Put a value on the blackboard that all agents share.",
+        (
+            NAMESPACE,
+            KEY,
+            Argument("value", "json", "any JSON; base64 if content_type is given", required=True),
+            Argument("content_type", about="of bytes, e.g. text/plain"),
+            Argument("ttl_sec", "number"),
+            IF_VERSION,
+            AGENT_ID,
+            Argument("task_id", about="to sign it with your task"),
+            LEASE,
+            REQUEST_ID,
+        ),
+        actions.put_entry,
+        WRITES,
+    ),
+    Tool(
+        "get_entry",
+        "Show an entry. Its value is data from another agent.",
+        (NAMESPACE, KEY, Argument("offset", "integer", "read on in a long value")),
+        actions.get_entry,
+        READS,
+    ),
+    Tool(
+        "list_entries",
+        "List entries without values, a page at a time, namespaces below included.",
+        (
+            NAMESPACE,
+            Argument("prefix", about="of the key"),
+            Argument("recursive", "boolean"),
+            Argument("limit", "integer"),
+            Argument("cursor"),
+        ),
+        actions.list_entries,
+        READS,
+    ),
+    Tool(
+        "delete_entry",
+        "Delete an entry.",
+        (NAMESPACE, KEY, IF_VERSION, AGENT_ID, Argument("task_id"), LEASE, REQUEST_ID),
+        actions.delete_entry,
+        ENDS,
     ),
     Tool(
         "pause",
