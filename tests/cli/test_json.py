@@ -20,6 +20,8 @@ READERS = {
     "check": (("check",), {"ok", "findings"}),
     "where": (("where",), {"board", "source", "exists"}),
     "next": (("next",), {"work"}),
+    "memory-get": (("memory", "get", "n", "k"), {"namespace", "key", "version", "value"}),
+    "memory-list": (("memory", "list"), {"entries"}),
 }
 
 
@@ -34,6 +36,7 @@ def hostile_call(call, board):
     board.note(lease, HOSTILE)
     board.claim_task("ada", task_id="ends").fail(HOSTILE, retry=False)
     board.pause(agent="ben", reason=HOSTILE)
+    board.blackboard.put("n", "k", {HOSTILE: [HOSTILE]})
     return call
 
 

@@ -46,6 +46,9 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "fail": "work:fail",
         "release": "work:release",
     },
+    "Blackboard": {
+        "memory": "memory:memory",
+    },
     "Look": {
         "status": "look:status",
         "watch": "watch:watch",
