@@ -78,7 +78,7 @@ def namespace(field: str, value: object) -> str:
     if value == "" and isinstance(value, str):
         return value
     found = name(field, value, NAMESPACE)
-    if not all(found.split("/")):
+    if found.startswith("/") or found.endswith("/") or "//" in found:
         raise InvalidArgument(field, "must not begin or end with a slash, nor have two in a row")
     return found
 

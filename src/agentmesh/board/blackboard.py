@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentmesh import limits
 from agentmesh.board import records
@@ -32,8 +32,7 @@ DEFAULT_TYPE = "application/octet-stream"
 INTEGER = re.compile(r"-?[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where an entry stands."""
 
     namespace: str
@@ -115,12 +114,13 @@ def get(tx: Transaction, place: Place) -> Entry | None:
 
 def find(change: Change, place: Place) -> Found:
     """What is at a place that is to be written; if that has expired, nothing is."""
-    sweep(change)
     change.tx.execute("lock_entry", **place.names)
-    row = change.tx.fetch_one("entry_row", **place.names)
-    if row is None:
-        gone = change.tx.fetch_one("tombstone_of", **place.names)
-        return Found(None, gone["version"] if gone else 0)
+    row = _look(change, place)
+    if row["due_pk"] is not None:
+        sweep(change)
+        row = _look(change, place)
+    if row["pk"] is None:
+        return Found(None, row["last"] or 0)
     if row["expires_us"] is not None and row["expires_us"] <= change.now:
         bury(change, row)
         return Found(None, row["version"])
@@ -266,6 +266,10 @@ def _add(change: Change, place: Place, facts: dict[str, Any], version: int) -> i
         change.tx.execute("drop_tombstone", **place.names)
     row = change.tx.fetch_one("add_entry", version=version, now_us=change.now, **place.names, **facts)
     return int(row["pk"]) if row else 0
+
+
+def _look(change: Change, place: Place) -> Row:
+    return change.tx.fetch_one("find_entry", now_us=change.now, **place.names) or {}
 
 
 def _body(change: Change, found: Found) -> str | None:

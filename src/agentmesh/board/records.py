@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any
 
 from agentmesh.model import Attempt, Entry, EntryFacts, Event, Json, Note, Pause, Task
 from agentmesh.store.base import Row
-
-_ENTRY = tuple(field.name for field in fields(EntryFacts))
 
 
 def task(row: Row, **more: Any) -> Task:
@@ -93,13 +90,22 @@ def pause(row: Row) -> Pause:
 
 def entry_facts(row: Row) -> EntryFacts:
     """What is known of an entry."""
-    return EntryFacts(**_entry(row))
+    return EntryFacts(**row)
 
 
 def entry(row: Row, value: Json | bytes) -> Entry:
     """An entry; its value is what the row holds, read."""
-    return Entry(**_entry(row), value=value)
-
-
-def _entry(row: Row) -> dict[str, Any]:
-    return {field: row[field] for field in _ENTRY}
+    return Entry(
+        namespace=row["namespace"],
+        key=row["key"],
+        version=row["version"],
+        size=row["size"],
+        created_us=row["created_us"],
+        updated_us=row["updated_us"],
+        agent_id=row["agent_id"],
+        content_type=row["content_type"],
+        expires_us=row["expires_us"],
+        task_id=row["task_id"],
+        fence=row["fence"],
+        value=value,
+    )

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from agentmesh import limits
 from agentmesh.board import blackboard, leases, records
-from agentmesh.board.blackboard import Author, Place
+from agentmesh.board.blackboard import Author, Content, Place
 from agentmesh.board.change import Change
 from agentmesh.board.claim import Claim
 from agentmesh.board.requests import Request, once, request
@@ -139,9 +139,10 @@ class Blackboard:
         signed = _signed(namespace, key, agent_id, lease)
         new = blackboard.content(value, content_type)
         ttl_us, expected = _ttl_us(ttl_sec), _version(if_version)
-        digest = hashlib.sha256(new.data).hexdigest() if new.data is not None else new.body
-        facts = {"value": digest, "content_type": new.content_type, "ttl_us": ttl_us, "if_version": expected}
-        call = signed.request(request_id, "put_entry", **facts)
+        facts = {"content_type": new.content_type, "ttl_us": ttl_us, "if_version": expected}
+        call = None
+        if request_id is not None:
+            call = signed.request(request_id, "put_entry", value=_digest(new), **facts)
 
         def work(change: Change) -> Entry:
             def act(author: Author) -> dict[str, Any]:
@@ -256,6 +257,10 @@ class Remembering(Verbs):
 
 def _place(namespace: str, key: str) -> Place:
     return Place(limits.namespace("namespace", namespace), limits.name("key", key, limits.KEY))
+
+
+def _digest(new: Content) -> str | None:
+    return new.body if new.data is None else hashlib.sha256(new.data).hexdigest()
 
 
 def _signed(namespace: str, key: str, agent_id: str | None, lease: Lease | Claim | None) -> Signed:

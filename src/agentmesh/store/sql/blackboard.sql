@@ -5,17 +5,20 @@ SELECT entry.namespace, entry.key, entry.version, entry.size, entry.content_type
   FROM entry JOIN entry_value ON entry_value.entry_pk = entry.pk
  WHERE entry.namespace = :namespace AND entry.key = :key AND (entry.expires_us IS NULL OR entry.expires_us > :now_us)
 
--- name: entry_row
--- What a writer has to know of an entry, expired or not.
-SELECT pk, namespace, key, version, content_type, created_us, expires_us FROM entry WHERE namespace = :namespace AND key = :key
+-- name: find_entry
+-- What a writer has to know, in one row: the entry of a name, expired or not, or the last version of one that is gone; and
+-- whether any entry waits to be swept.
+SELECT entry.pk, entry.namespace, entry.key, entry.version, entry.created_us, entry.expires_us,
+       entry_tombstone.version AS last,
+       (SELECT due.pk FROM entry AS due
+         WHERE due.expires_us IS NOT NULL AND due.expires_us <= :now_us ORDER BY due.expires_us, due.pk LIMIT 1) AS due_pk
+  FROM (SELECT 1 AS one) AS here
+  LEFT JOIN entry ON entry.namespace = :namespace AND entry.key = :key
+  LEFT JOIN entry_tombstone ON entry_tombstone.namespace = :namespace AND entry_tombstone.key = :key
 
 -- name: entry_body
 -- The JSON text of an entry.
 SELECT body FROM entry_value WHERE entry_pk = :pk
-
--- name: tombstone_of
--- The last version of an entry that is gone.
-SELECT version FROM entry_tombstone WHERE namespace = :namespace AND key = :key
 
 -- name: add_entry
 -- A new entry; two that are added at once collide on the name, and one of the transactions runs again.
