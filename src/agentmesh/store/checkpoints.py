@@ -20,8 +20,8 @@ import apsw
 from agentmesh.errors import StoreError
 from agentmesh.store.gate import Gate
 
-MARK_PAGES = 2500
-"""10 MB of log: from here on it is copied; writers at full speed add as much again meanwhile."""
+MARK_PAGES = 4000
+"""16 MB of log: from here on it is copied; writers at full speed add some more meanwhile."""
 LIMIT_PAGES = 6000
 """24 MB of log: here the thread has lost the race for the processor, and a writer copies the log in its turn."""
 STEP_PAGES = 1000
@@ -44,6 +44,7 @@ class Checkpointer:
         self._due = threading.Event()
         self._closing = False
         self._at_gate = False
+        self.passing = False
         self._thread: threading.Thread | None = None
 
     def committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
@@ -101,7 +102,10 @@ class Checkpointer:
                 return
             with contextlib.closing(self._connect()) as connection:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                self._at_gate = True
-                with gate.turn(GATE_SEC):
-                    self._at_gate = False
-                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._at_gate = self.passing = True
+                try:
+                    with gate.turn(GATE_SEC):
+                        self._at_gate = False
+                        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                finally:
+                    self._at_gate = self.passing = False

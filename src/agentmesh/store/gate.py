@@ -27,10 +27,11 @@ except ImportError:  # pragma: no cover - Windows has no flock; SQLite's own loc
     fcntl = None  # type: ignore[assignment]  # the module is optional on that platform
 
 
-SLICE_SEC = 0.005
+SLICE_SEC = 0.003
 """How long one process may go on while others queue: some twenty transactions, so that its caches pay."""
-LONE_SLICE_SEC = 0.02
+LONE_SLICE_SEC = 0.1
 """The same where nobody was met in the queue lately: standing back costs something, too."""
+LATELY_SEC = 1.0
 YIELD_SEC = 0.00005
 """How long it stands back after a slice: about what a process in the queue needs to wake up."""
 IDLE_SEC = 0.0003
@@ -46,7 +47,7 @@ class Gate:
         self._direct = False
         self._began = 0.0
         self._left = 0.0
-        self.contended = False
+        self._queued = 0.0
 
     @contextlib.contextmanager
     def turn(self, timeout_sec: float) -> Iterator[bool]:
@@ -58,8 +59,11 @@ class Gate:
             if entered:
                 self.leave()
 
-    def enter(self, timeout_sec: float) -> bool:
-        """Wait for a turn, at most `timeout_sec`; only if it is granted must the caller leave."""
+    def enter(self, timeout_sec: float, *, own: bool = False) -> bool:
+        """Wait for a turn, at most `timeout_sec`; only if it is granted must the caller leave.
+
+        Whoever waits for a thread of its `own` process has not met another process.
+        """
         if not fcntl:  # pragma: no cover - see above
             return True
         usher = self._usher
@@ -79,10 +83,16 @@ class Gate:
                 usher = self._usher = _Usher(self._fd)
             except RuntimeError:
                 return False  # no thread is to be had
-        self.contended = True
         granted = usher.queue(timeout_sec)
         self._began = time.monotonic()
+        if not own:
+            self._queued = self._began
         return granted
+
+    @property
+    def contended(self) -> bool:
+        """Whether this process had to queue lately."""
+        return self._left - self._queued < LATELY_SEC
 
     def leave(self, *, at_once: bool = False) -> None:
         """Let the next writer in: `at_once`, or if nobody was in the way, else when the slice is over."""
@@ -106,7 +116,6 @@ class Gate:
         if now - self._left > IDLE_SEC:
             self._began = now
         elif now - self._began >= (SLICE_SEC if self.contended else LONE_SLICE_SEC):
-            self.contended = False  # until it has to queue again
             time.sleep(YIELD_SEC)
             self._began = time.monotonic()
 

@@ -120,7 +120,7 @@ class SqliteStore:
         try:
             if self._closed:
                 raise BoardClosed("The board is closed.")
-            entered = self.options.gated and self._gate.enter(patience.left_sec / 2)
+            entered = self.options.gated and self._gate.enter(patience.left_sec / 2, own=self._log.passing)
             try:
                 self._allow(patience.left_sec)
                 result = self._transact(work)

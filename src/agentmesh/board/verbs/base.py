@@ -117,9 +117,8 @@ class Verbs:
 
         return self._write(run)
 
-    def _held(self, lease: Lease | Claim, call: Request | None, work: Callable[[Change, Row], Row]) -> Task:
+    def _held(self, named: Lease, call: Request | None, work: Callable[[Change, Row], Row]) -> Task:
         """Do something as the holder of an attempt, at most once per request; the task as it then stands."""
-        named = lease_of(lease)
 
         def run(change: Change) -> Task:
             shown = leases.shown(change.tx, named)

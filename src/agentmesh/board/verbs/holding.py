@@ -105,9 +105,10 @@ class Holding(Verbs):
         Raises:
             LeaseLost: the attempt is over, or the token is not its own.
         """
+        named = lease_of(lease)
         text = None if result is None else limits.json_text("result", result)
-        call = request(request_id, "complete_task", task_id=lease_of(lease).task_id, result=text)
-        return self._held(lease, call, lambda change, held: attempts.complete(change, held, text))
+        call = request(request_id, "complete_task", task_id=named.task_id, result=text)
+        return self._held(named, call, lambda change, held: attempts.complete(change, held, text))
 
     def fail_task(
         self,
@@ -130,11 +131,12 @@ class Holding(Verbs):
         Raises:
             LeaseLost: the attempt is over, or the token is not its own.
         """
+        named = lease_of(lease)
         limits.long_text("error", error, limits.ERROR_BYTES)
         limits.choice("kind", kind, ("task", "infra", "quota"))
         limits.boolean("retry", retry)
-        call = request(request_id, "fail_task", task_id=lease_of(lease).task_id, error=error, kind=kind, retry=retry)
-        return self._held(lease, call, lambda change, held: attempts.fail(change, held, error, kind, retry=retry))
+        call = request(request_id, "fail_task", task_id=named.task_id, error=error, kind=kind, retry=retry)
+        return self._held(named, call, lambda change, held: attempts.fail(change, held, error, kind, retry=retry))
 
     def release_task(self, lease: Lease | Claim, *, delay_sec: float = 0, request_id: str | None = None) -> Task:
         """Give a task back undone; this agent is not offered it again for a minute unless it asks for it by id.
@@ -142,9 +144,10 @@ class Holding(Verbs):
         Raises:
             LeaseLost: the attempt is over, or the token is not its own.
         """
+        named = lease_of(lease)
         delay_us = limits.duration_us("delay_sec", delay_sec, limits.DELAY_SEC)
-        call = request(request_id, "release_task", task_id=lease_of(lease).task_id, delay_sec=delay_sec)
-        return self._held(lease, call, lambda change, held: attempts.release(change, held, delay_us))
+        call = request(request_id, "release_task", task_id=named.task_id, delay_sec=delay_sec)
+        return self._held(named, call, lambda change, held: attempts.release(change, held, delay_us))
 
     def split_task(
         self, lease: Lease | Claim, subtasks: Sequence[Mapping[str, Any]], *, request_id: str | None = None
@@ -184,12 +187,13 @@ class Holding(Verbs):
             PathsHeld: another attempt holds an overlapping one; it is named and nothing is taken.
             LeaseLost: the attempt is over, or the token is not its own.
         """
+        named = lease_of(lease)
         wanted = [(pattern, "write") for pattern in read_patterns("writes", writes)]
         wanted += [(pattern, "read") for pattern in read_patterns("reads", reads)]
         if not wanted:
             raise InvalidArgument("writes", "must name at least one pattern, here or in reads")
-        call = request(request_id, "hold_paths", task_id=lease_of(lease).task_id, wanted=wanted)
-        return self._held(lease, call, lambda change, held: attempts.hold_paths(change, held, wanted))  # type: ignore[arg-type]  # the modes are literals
+        call = request(request_id, "hold_paths", task_id=named.task_id, wanted=wanted)
+        return self._held(named, call, lambda change, held: attempts.hold_paths(change, held, wanted))  # type: ignore[arg-type]  # the modes are literals
 
     def note(self, lease: Lease | Claim, text: str, *, request_id: str | None = None) -> Note:
         """Leave a remark of at most 64 KiB on an attempt.
