@@ -27,8 +27,8 @@ except ImportError:  # pragma: no cover - Windows has no flock; SQLite's own loc
     fcntl = None  # type: ignore[assignment]  # the module is optional on that platform
 
 
-SLICE_SEC = 0.003
-"""How long one process may go on while others queue: some twenty transactions, so that its caches pay."""
+SLICE_SEC = 0.006
+"""How long one process may go on while others queue: some thirty transactions, so that its caches pay."""
 LONE_SLICE_SEC = 0.1
 """The same where nobody was met in the queue lately: standing back costs something, too."""
 LATELY_SEC = 1.0
