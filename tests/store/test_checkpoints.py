@@ -2,6 +2,7 @@
 
 import threading
 
+import apsw
 import pytest
 
 from agentmesh.store import checkpoints
@@ -132,3 +133,18 @@ def test_a_writer_shortens_a_log_that_the_thread_does_not(board_path, clock, mon
             board.create_task("t")
             longest = max(longest, board.store._log._pages)
         assert 50 <= longest < 100
+
+
+def test_a_log_that_cannot_be_copied_fails_no_call(board):
+    """The commit stands whatever becomes of the log; to say that it failed would be false."""
+    tried = []
+
+    class BadDisk:
+        def wal_checkpoint(self, mode):
+            tried.append(mode)
+            raise apsw.IOError
+
+    log = board.store._log
+    log._pages = checkpoints.LIMIT_PAGES
+    log.relieve(BadDisk())
+    assert tried == [apsw.SQLITE_CHECKPOINT_PASSIVE]
