@@ -39,6 +39,9 @@ TTL_SEC = (0.001, 3_650 * 86_400.0)
 INSTANT_US = 253_402_300_799 * 1_000_000
 """The end of the year 9999, the last that RFC 3339 can write."""
 PUSD = 10**12
+TOKENS = 10**12
+COST_PUSD = 100_000 * PUSD
+"""The most that one call of a model is believed to cost."""
 CONTENT_TYPE_FORM = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( ?; ?[\w!#$&^.+-]+=[\w!#$&^.+-]+)*", re.ASCII)
 ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

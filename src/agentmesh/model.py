@@ -72,6 +72,7 @@ class Task:
     not_before_us: int | None = None
     ended_us: int | None = None
     estimate_pusd: int | None = None
+    estimate_tokens: int | None = None
     holder: str | None = None
     lease_expires_us: int | None = None
     unmet: int = 0

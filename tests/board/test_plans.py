@@ -69,6 +69,7 @@ def test_a_plan_that_reads_what_it_writes_is_the_same_the_second_time(board, rea
         ({"lease_timeout_sec": 30}, "lease_timeout_us", 30_000_000),
         ({"max_hold_sec": 300}, "max_hold_us", 300_000_000),
         ({"estimate_usd": "2"}, "estimate_pusd", 2 * 10**12),
+        ({"estimate_tokens": 50}, "estimate_tokens", 50),
         ({"payload": False}, "payload", False),
         ({"not_before": "2026-01-02T00:00:00Z"}, "not_before_us", 1_767_312_000_000_000),
     ],

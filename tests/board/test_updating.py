@@ -16,6 +16,7 @@ FIELDS = {
     "max_hold_sec": (900, 900),
     "max_attempts": (9, 9),
     "estimate_usd": ("1.5", 1_500_000_000_000),
+    "estimate_tokens": (9_000, 9_000),
     "requires": (["gpu"], ("gpu",)),
     "writes": (["g/"], ("g/**",)),
     "reads": (["h"], ("h",)),
@@ -46,6 +47,7 @@ def full(board):
         max_hold_sec=300,
         max_attempts=3,
         estimate_usd="0.5",
+        estimate_tokens=500,
         requires=["sql"],
         writes=["f"],
         reads=["r"],
@@ -66,7 +68,7 @@ def test_one_field_changes_and_the_others_stay(board, field):
 
 
 @pytest.mark.parametrize(
-    "field", ["description", "payload", "estimate_usd", "not_before", "tags", "requires", "writes"]
+    "field", ["description", "payload", "estimate_usd", "estimate_tokens", "not_before", "tags", "requires", "writes"]
 )
 def test_a_field_can_be_emptied(board, field):
     """With None, where None is nothing."""

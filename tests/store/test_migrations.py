@@ -4,6 +4,7 @@ import pytest
 
 from agentmesh import Board
 from agentmesh.errors import ForeignFile, StoreError
+from agentmesh.model import Lease
 from agentmesh.store import migrate
 from tests.support.boards import damage, open_board, rows, violations
 from tests.support.processes import barrier, results
@@ -67,16 +68,30 @@ def test_tasks_survive_a_migration(board_path, clock, monkeypatch):
         assert board.store._writer.pragma("user_version") == NEWEST + 1
 
 
-def test_a_board_without_a_blackboard_gets_one(board_path, clock, monkeypatch):
-    """What the first release wrote is there afterwards, and the new tables work beside it."""
-    first = migrate.migrations("sqlite")[:1]
+FIRST_ROWS = (
+    "INSERT INTO plan (pk, name, workspace, created_us) VALUES (1, 'default', '', 0)",
+    "INSERT INTO tally (plan_pk, in_progress) VALUES (1, 1)",
+    """INSERT INTO task (pk, id, plan_pk, title, state, priority, urgency, requires_pk, parents, unmet, fence,
+                         opened_fence, charged, max_attempts, lease_timeout_us, max_hold_us, created_us, has_body)
+       VALUES (1, 'old', 1, 'Old', 'in_progress', 0, 0, 0, 0, 0, 1, 0, 1, 3, 60000000, 600000000, 0, 0)""",
+    """INSERT INTO attempt (task_pk, fence, agent_id, secret, charged, holds, started_us, heartbeat_us,
+                            lease_expires_us)
+       VALUES (1, 1, 'ann', 'token', 1, 0, 0, 0, 60000000)""",
+)
+"""A held task as the first release wrote it."""
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST))
+def test_a_board_of_an_earlier_version_is_brought_up_to_date(board_path, clock, monkeypatch, version):
+    """What it held is held afterwards, and the new tables work beside it."""
+    known_then = migrate.migrations("sqlite")[:version]
     with monkeypatch.context() as patch:
-        patch.setattr(migrate, "migrations", lambda _engine: first)
+        patch.setattr(migrate, "migrations", lambda _engine: known_then)
         with open_board(board_path, clock) as board:
-            board.create_task("old", id="old")
-            held = board.claim_task("ann").lease
-            assert board.store._writer.pragma("user_version") == 1
-            assert rows(board, "SELECT name FROM sqlite_schema WHERE name LIKE 'entry%'") == []
+            for sql in FIRST_ROWS:
+                damage(board, sql)
+            assert board.store._writer.pragma("user_version") == version
+    held = Lease("old", 1, "token")
     with open_board(board_path, clock) as board:
         assert board.store._writer.pragma("user_version") == NEWEST
         assert board.blackboard.put("a", "k", 1, lease=held).task_id == "old"

@@ -16,7 +16,7 @@ from agentmesh.errors import InvalidArgument, WrongState
 from agentmesh.model import FINAL, PlanReport, Task
 
 KNOWN = frozenset({"plan", "workspace", "defaults", "tasks"})
-DETAILS = ("title", "description", "priority", "requires", "tags", "writes", "reads", "max_attempts")
+DETAILS = ("title", "description", "priority", "requires", "tags", "writes", "reads", "max_attempts", "estimate_tokens")
 
 
 def read_plan(document: Mapping[str, Any]) -> tuple[str, str | None, list[Spec]]:

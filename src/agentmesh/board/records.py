@@ -32,6 +32,7 @@ def task(row: Row, **more: Any) -> Task:
         not_before_us=row["not_before_us"],
         ended_us=row["ended_us"],
         estimate_pusd=row["estimate_pusd"],
+        estimate_tokens=row["estimate_tokens"],
         holder=row["holder"],
         lease_expires_us=row["lease_expires_us"],
         unmet=row["unmet"],

@@ -24,9 +24,10 @@ class TaskDetails(TypedDict, total=False):
 
     description: long text for the agent, at most 64 KiB. priority: -1,000,000 to 1,000,000, higher is more urgent.
     requires: capabilities an agent must have. tags: free labels. writes, reads: path patterns. payload: any JSON, at
-    most 64 KiB. estimate_usd: expected cost. lease_timeout_sec: how long a lease lasts without a heartbeat (60).
-    max_hold_sec: how long one attempt may be held at all (4 hours). max_attempts: charged hand-outs before it
-    fails (3). not_before: an instant before which it is not handed out, RFC 3339 or epoch seconds.
+    most 64 KiB. estimate_usd, estimate_tokens: what an attempt will probably use, which budgets reserve.
+    lease_timeout_sec: how long a lease lasts without a heartbeat (60). max_hold_sec: how long one attempt may be held
+    at all (4 hours). max_attempts: charged hand-outs before it fails (3). not_before: an instant before which it is
+    not handed out, RFC 3339 or epoch seconds.
     """
 
     description: str | None
@@ -37,6 +38,7 @@ class TaskDetails(TypedDict, total=False):
     reads: Sequence[str]
     payload: Json
     estimate_usd: str | float | Decimal | None
+    estimate_tokens: int | None
     lease_timeout_sec: float
     max_hold_sec: float
     max_attempts: int
@@ -71,6 +73,7 @@ class Spec:
     description: str | None
     payload: str | None
     estimate_pusd: int | None
+    estimate_tokens: int | None
     lease_timeout_us: int
     max_hold_us: int
     max_attempts: int
@@ -109,6 +112,7 @@ def read_spec(fields: Mapping[str, Any], *, plan: str | None = None, where: str 
         description=wish.description(),
         payload=wish.payload(),
         estimate_pusd=wish.estimate(),
+        estimate_tokens=wish.estimate_tokens(),
         lease_timeout_us=lease_us,
         max_hold_us=hold_us,
         max_attempts=wish.attempts(MAX_ATTEMPTS),
@@ -165,6 +169,11 @@ class Reader:
         """Dollars as units of 10^-12."""
         value = self._fields.get("estimate_usd")
         return None if value is None else limits.pusd(self._where + "estimate_usd", value)
+
+    def estimate_tokens(self) -> int | None:
+        """Tokens of all kinds."""
+        value = self._fields.get("estimate_tokens")
+        return None if value is None else limits.integer(self._where + "estimate_tokens", value, 0, limits.TOKENS)
 
     def not_before(self) -> int | None:
         """An instant."""

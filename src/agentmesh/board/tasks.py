@@ -76,6 +76,7 @@ def update(change: Change, task_id: str, fields: Mapping[str, Any], agent_id: st
         lease_timeout_us=lease_us,
         max_hold_us=hold_us,
         estimate_pusd=wish.estimate() if "estimate_usd" in fields else row["estimate_pusd"],
+        estimate_tokens=wish.estimate_tokens() if "estimate_tokens" in fields else row["estimate_tokens"],
         has_body=_new_body(change, row, fields),
         tags=names_text(tags) if tags else None,
     )
@@ -246,6 +247,7 @@ def _insert_one(change: Change, name: str, spec: Spec, *, urgency: int, unmet: i
         not_before_us=spec.not_before_us,
         now_us=change.now,
         estimate_pusd=spec.estimate_pusd,
+        estimate_tokens=spec.estimate_tokens,
         has_body=int(has_body),
         tags=names_text(spec.tags) if spec.tags else None,
     )

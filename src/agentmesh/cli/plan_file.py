@@ -45,6 +45,7 @@ class TaskDefaults(_Strict):
     reads: list[str] = Field(default_factory=list)
     payload: Any = None
     estimate_usd: str | int | float | None = None
+    estimate_tokens: int | None = None
     lease_timeout_sec: float | None = None
     max_hold_sec: float | None = None
     max_attempts: int | None = None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from agentmesh.cli.screen import STYLES, Column, Part, Screen
 from agentmesh.cli.text import duration, hour, instant
+from agentmesh.documents import dollars
 from agentmesh.model import Attempt, Event, Json, Note, Task
 
 EVENT_STYLES: Final[dict[str, str]] = {
@@ -90,13 +91,18 @@ def _facts(task: Task, now_us: int) -> list[tuple[str, str]]:
         ("writes", ", ".join(task.writes)),
         ("reads", ", ".join(task.reads)),
         ("not before", instant(task.not_before_us) if task.not_before_us else ""),
-        ("estimate", f"{task.estimate_pusd / 10**12:f} USD" if task.estimate_pusd else ""),
+        ("estimate", _estimate(task)),
         ("attempts", f"{task.charged} of {task.max_attempts} charged"),
         ("lease", f"{duration(task.lease_timeout_us)}, at most {duration(task.max_hold_us)}"),
         ("holder", f"{task.holder}, {lease_left(task, now_us)}" if held else ""),
         ("created", instant(task.created_us)),
         ("ended", instant(task.ended_us) if task.ended_us else ""),
     ]
+
+
+def _estimate(task: Task) -> str:
+    parts = [f"{dollars(task.estimate_pusd)} USD"] if task.estimate_pusd else []
+    return ", ".join(parts + ([f"{task.estimate_tokens:,} tokens"] if task.estimate_tokens else []))
 
 
 def _priority(task: Task) -> str:

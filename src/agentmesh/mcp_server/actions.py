@@ -27,6 +27,7 @@ FIELDS: Final = (
     Argument("reads", "strings"),
     Argument("payload", "json"),
     Argument("estimate_usd", "number"),
+    Argument("estimate_tokens", "integer"),
     Argument("lease_timeout_sec", "number"),
     Argument("max_hold_sec", "number"),
     Argument("max_attempts", "integer"),

@@ -36,10 +36,10 @@ SELECT * FROM task_view
 -- Put a task on the board.
 INSERT INTO task (id, plan_pk, title, state, priority, urgency, requires_pk, pool_pk, parents, unmet, fence, opened_fence,
                   charged, max_attempts, lease_timeout_us, max_hold_us, not_before_us, created_us, estimate_pusd,
-                  has_body, tags)
+                  estimate_tokens, has_body, tags)
 VALUES (:id, :plan_pk, :title, :state, :priority, :urgency, :requires_pk, :pool_pk, :parents, :unmet, 0, 0,
         0, :max_attempts, :lease_timeout_us, :max_hold_us, :not_before_us, :now_us, :estimate_pusd,
-        :has_body, :tags)
+        :estimate_tokens, :has_body, :tags)
 RETURNING pk
 
 -- name: put_body
@@ -73,7 +73,7 @@ UPDATE task SET opened_fence = fence, opened_us = :now_us, charged = 0, unmet = 
 -- Change what a task says of itself.
 UPDATE task SET title = :title, priority = :priority, requires_pk = :requires_pk, pool_pk = :pool_pk,
                 max_attempts = :max_attempts, lease_timeout_us = :lease_timeout_us, max_hold_us = :max_hold_us,
-                estimate_pusd = :estimate_pusd, has_body = :has_body, tags = :tags
+                estimate_pusd = :estimate_pusd, estimate_tokens = :estimate_tokens, has_body = :has_body, tags = :tags
  WHERE pk = :pk
 
 -- name: set_not_before
