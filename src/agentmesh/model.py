@@ -280,6 +280,24 @@ class BlackboardStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of calls to a language model, each counted once: `input_tokens` are those that no cache was part of.
+
+    Reasoning is part of `output_tokens`.
+    """
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens, in and out."""
+        return self.input_tokens + self.cached_input_tokens + self.cache_write_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """One root cause of waiting: a task (or a pause) that holds others up.
 
