@@ -298,6 +298,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What a usage costs, and the price list that says so."""
+
+    cost_pusd: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """One root cause of waiting: a task (or a pause) that holds others up.
 
