@@ -17,7 +17,7 @@ from agentmesh.errors import AgentMeshError
 from agentmesh.limits import PUSD
 from agentmesh.model import Entry, EntryPage, Json, Lease, NoClaim, Status
 
-DURATIONS = frozenset({"lease_timeout_us", "max_hold_us"})
+DURATIONS = frozenset({"lease_timeout_us", "max_hold_us", "duration_us", "wasted_us", "held_us"})
 KEPT = frozenset({"result", "payload", "value"})
 """JSON values of agents: handed on as they are, empty ones too; only None, which stands for none, is left out."""
 TOLD = ("field", "task_id", "holder", "path", "outcome", "state", "after", "namespace", "key", "version")
@@ -73,6 +73,8 @@ def _claim(claim: Any) -> dict[str, Json]:
     }
     if claim.resumed:
         found["resumed"] = True
+    if claim.budgets:
+        found["budgets"] = [document(budget) for budget in claim.budgets]
     if claim.dependencies:
         found["dependencies"] = [document(dependency) for dependency in claim.dependencies]
     return found

@@ -35,6 +35,10 @@ FailureKind = Literal["task", "infra", "quota"]
 PathMode = Literal["write", "read"]
 PauseScope = Literal["board", "plan", "agent"]
 Advice = Literal["wait", "stop", "blocked_by"]
+BudgetScope = Literal["board", "plan", "task", "agent"]
+Period = Literal["lifetime", "day"]
+UsageGroup = Literal["task", "plan", "agent", "model", "attempt", "day"]
+USAGE_GROUPS: Final[tuple[UsageGroup, ...]] = ("task", "plan", "agent", "model", "attempt", "day")
 
 FENCE_DIGITS: Final = 18
 DEFAULT_PLAN: Final = "default"
@@ -139,8 +143,9 @@ class DependencyResult:
 class NoClaim:
     """Nothing was handed out. Falsy, so `if claim := board.claim_task(...)` reads well.
 
-    `reason` is one of `done`, `empty`, `blocked`, `scheduled`, `in_progress`, `paths_held`, `paused`, `capability`,
-    `tags`, `released`, `final`; `advice` says what to do about it: `wait`, `stop` or `blocked_by`.
+    `reason` is one of `done`, `empty`, `blocked`, `scheduled`, `in_progress`, `paths_held`, `paused`, `storm`,
+    `budget`, `claim_cap`, `capability`, `tags`, `released`, `final`; `advice` says what to do about it: `wait`, `stop`
+    or `blocked_by`.
     """
 
     reason: str
@@ -305,12 +310,138 @@ class Price:
     source: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEntry:
+    """One entry of the ledger: what an agent used, for which attempt of which task.
+
+    The four kinds of tokens are disjoint. `cost_pusd` is None where no price is known; `price` says where it is from:
+    `given`, or the name and version of the price list.
+    """
+
+    id: int
+    at_us: int
+    agent_id: str
+    plan: str | None = None
+    task_id: str | None = None
+    fence: int | None = None
+    model: str | None = None
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    duration_us: int = 0
+    cost_pusd: int | None = None
+    price: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePage:
+    """One page of the ledger, oldest first; give `cursor` back to get the next, None when this was the last."""
+
+    entries: tuple[UsageEntry, ...]
+    cursor: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLeft:
+    """What is left of a budget, reservations taken off; None where it sets no limit.
+
+    `over_pusd` and `over_tokens` say by how much the spend has passed the limit, None while it has not.
+    """
+
+    scope: BudgetScope
+    name: str
+    period: Period
+    left_pusd: int | None = None
+    left_tokens: int | None = None
+    over_pusd: int | None = None
+    over_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget(BudgetLeft):
+    """A limit on what a board, plan, task or agent uses, in its lifetime or each day (UTC), and how it stands.
+
+    `unpriced` counts the entries whose cost nobody knows; while there are any, a `strict` budget in USD hands out
+    nothing more.
+    """
+
+    limit_pusd: int | None
+    limit_tokens: int | None
+    spent_pusd: int
+    spent_tokens: int
+    reserved_pusd: int
+    reserved_tokens: int
+    unpriced: int
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReceipt:
+    """What `record` answers: the entry, what is left of the budgets it falls under, usage fields nobody knows."""
+
+    entry: UsageEntry
+    budgets: tuple[BudgetLeft, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageLine:
+    """The sum of some usage, and in a report what it is the sum of.
+
+    `tokens` are those of all kinds. What is `wasted` was used by attempts that failed, were reclaimed or cancelled.
+    `attempts` are counted, and how long they were held, only where a report was asked to; `unreported` are completed
+    ones without any usage. `rest`, in a report by task or attempt, is what belongs to no task, or to a pruned one.
+    """
+
+    plan: str | None = None
+    task_id: str | None = None
+    fence: int | None = None
+    agent_id: str | None = None
+    model: str | None = None
+    day: str | None = None
+    rest: bool = False
+    entries: int = 0
+    unpriced: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    tokens: int = 0
+    cost_pusd: int = 0
+    duration_us: int = 0
+    wasted_tokens: int = 0
+    wasted_pusd: int = 0
+    wasted_us: int = 0
+    attempts: int | None = None
+    held_us: int | None = None
+    unreported: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """Usage by task, plan, agent, model, attempt or day, dearest first; `more` lines follow, `total` sums all."""
+
+    by: UsageGroup
+    lines: tuple[UsageLine, ...]
+    total: UsageLine
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCap:
+    """How many tasks an agent may hold at once; `agent_id` None stands for every agent without a cap of its own."""
+
+    agent_id: str | None
+    most: int
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One root cause of waiting: a task (or a pause) that holds others up.
 
-    `kind` is one of `in_progress`, `lease_due`, `ready`, `capability`, `paths_held`, `scheduled`, `paused`;
-    `waiting` counts the tasks that wait behind it, itself not counted.
+    `kind` is one of `in_progress`, `lease_due`, `ready`, `capability`, `paths_held`, `scheduled`, `paused`, `storm`,
+    `budget`, `claim_cap`; `waiting` counts the tasks that wait behind it, itself not counted.
     """
 
     kind: str

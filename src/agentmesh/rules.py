@@ -28,6 +28,28 @@ AVERSION_US: Final = 60_000_000
 """How long a task is not offered to the agent that released it."""
 
 
+WASTED: Final = frozenset({"failed", "reclaimed", "cancelled"})
+"""The ends of an attempt that make waste of what it used."""
+
+WARNING_PERCENT: Final = 80
+"""How much of a budget is spent when its warning is due."""
+
+DAY_US: Final = 86_400_000_000
+
+STORM_FAILURES: Final = 5
+STORM_WINDOW_US: Final = 60_000_000
+STORM_PAUSE_US: Final = 30_000_000
+STORM_LIMIT_US: Final = 1_800_000_000
+STORM_QUIET_US: Final = 600_000_000
+"""So many `infra` or `quota` failures of a plan within the window are a storm: its hand-outs pause. The pause doubles
+with each storm that follows within the quiet time, up to its limit."""
+
+
+def storm_pause_us(storms: int) -> int:
+    """How long hand-outs of a plan pause after its nth storm in a row."""
+    return min(STORM_PAUSE_US << min(storms - 1, 30), STORM_LIMIT_US)
+
+
 def is_met(condition: Condition, parent: State) -> bool:
     """Whether a parent in that state lets the child go on."""
     return parent in MET[condition]

@@ -31,6 +31,13 @@ def healthy(board, clock):
     done(board, "reopened", 5)
     board.reopen_task("reopened")
     claimed(board, "held").hold_paths(writes=["src/**"])
+    board.ledger.record("worker", task_id="failed", model="m", input_tokens=9, cost_usd="0.5", duration_ms=7)
+    board.ledger.record("ann", task_id="done", output_tokens=3)
+    board.ledger.record("bea", cost_usd=1)
+    board.update_task("held", estimate_usd="0.2")
+    board.budgets.set(agent="bea", usd=2)
+    board.budgets.set(task_id="held", tokens=10, period="day")
+    board.budgets.set(task_id="failed", usd="0.4")
     board.blackboard.put("a/b", "text", "x")
     board.blackboard.put("", "bytes", b"xyz")
 
@@ -153,6 +160,45 @@ DAMAGE = {
     ),
     "check_p6_reports": ("P6", "ready has a result", [f"INSERT INTO result VALUES ({PK.format('ready')}, '1')"]),
     "a gap in the history": ("P6", "lacks 1 events", ["DELETE FROM event WHERE seq = 3"]),
+    "check_p7_totals": ("P7", "ann on day", ["UPDATE usage_total SET output_tokens = 4 WHERE output_tokens = 3"]),
+    "check_p7_totals of waste": ("P7", "worker on day", ["UPDATE usage_total SET wasted_us = 0 WHERE wasted_us > 0"]),
+    "check_p7_totals without a total": ("P7", "worker on day", ["DELETE FROM usage_total WHERE model = 'm'"]),
+    "check_p7_totals without entries": (
+        "P7",
+        "worker on day",
+        [
+            "UPDATE usage_entry SET model = 'n', at_us = at_us + 9 * 86400000000 WHERE model = 'm'",
+            "UPDATE usage_total SET model = 'n' WHERE model = 'm'",
+        ],
+    ),
+    "check_p7_entries": (
+        "P7",
+        "worker in entry 1 says",
+        [
+            "UPDATE usage_entry SET fence = 8 WHERE pk = 1",
+            "UPDATE usage_total SET wasted_tokens = 0, wasted_us = 0, wasted_pusd = 0",
+        ],
+    ),
+    "check_p8_reserved": (
+        "P8",
+        "done has an attempt that reserves",
+        [f"UPDATE attempt SET reserved_tokens = 1 WHERE fence = 1 AND task_pk = {PK.format('done')}"],
+    ),
+    "the books of a budget": (
+        "P8",
+        "Agent bea's budget has another spent_pusd",
+        ["UPDATE budget SET spent_pusd = spent_pusd + 1 WHERE name = 'bea'"],
+    ),
+    "the reservations of a budget": (
+        "P8",
+        "Task held's daily budget has another reserved_tokens",
+        ["UPDATE budget SET reserved_tokens = 1 WHERE name = 'held'"],
+    ),
+    "the bar of a budget": (
+        "P8",
+        "Task failed's budget has another barred_until_us",
+        ["UPDATE budget SET barred_until_us = 0 WHERE name = 'failed'"],
+    ),
     "check_p9_values": (
         "P9",
         "a/b/text is an entry whose value",
@@ -173,7 +219,7 @@ DAMAGE = {
     "check_p9_versions there and gone": (
         "P9",
         "/bytes is an entry without",
-        ["INSERT INTO entry_tombstone VALUES ('', 'bytes', 1)"],
+        ["INSERT INTO entry_tombstone (namespace, key, version) VALUES ('', 'bytes', 1)"],
     ),
     "check_p10_orphans": (
         "P10",

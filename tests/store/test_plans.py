@@ -26,6 +26,7 @@ GROWING = {
     "result",
     "task",
     "task_tag",
+    "usage_entry",
 }
 """Tables with a row per task, edge, agent or call. Plans, capability sets, tallies and pauses stay few."""
 
@@ -33,6 +34,8 @@ COLD = {
     "agents": "explain() asks what the agents of the last hour can do",
     "all_holds": "check()",
     "count_entries": "stats() of the blackboard",
+    "sum_attempts": "a report was asked to count the attempts",
+    "sum_entries": "a report by task or attempt",
     "edges_of_plan": "a whole graph was asked for",
     "event_bounds": "one row from either end",
     "frontier": "explain() on the whole board",
@@ -53,6 +56,14 @@ FINE = {
     ("open_lots", "SCAN lot USING COVERING INDEX lot_open"): "a partial index over lots that are about to go",
     ("own_open_attempts", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, on resume",
     ("own_open_attempts", "USE TEMP B-TREE FOR ORDER BY"): "the open attempts of one agent",
+    ("reserved_of_scope", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, for set()",
+    ("barred_task", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"): "the two budgets of a task",
+    ("sum_totals", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
+    ("sum_pruned_attempts", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
+    ("usage_of_task_after", "USE TEMP B-TREE FOR ORDER BY"): "the entries of one task",
+    ("waste_usage", "USE TEMP B-TREE FOR GROUP BY"): "the entries of one attempt",
+    ("budgets_before", "USE TEMP B-TREE FOR ORDER BY"): "budgets stay few",
+    ("budgets_over", "USE TEMP B-TREE FOR ORDER BY"): "eight budgets at most",
     ("holds_below", "USE TEMP B-TREE FOR GROUP BY"): "the patterns held below one folder",
 }
 
@@ -84,6 +95,8 @@ def furnished(tmp_path_factory):
         for number in range(40):
             claim = board.claim_task(f"a{number % 5}", capabilities=["python"])
             [claim.complete, claim.release, lambda claim=claim: claim.note("n"), lambda: None][number % 4]()
+            board.ledger.record(lease=claim.lease, model=f"m{number % 3}", output_tokens=number + 1)
+        board.budgets.set(usd=100)
         yield board
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentmesh.board import dependencies, leases, paths, tasks
+from agentmesh.board import breakers, dependencies, leases, paths, tasks
 from agentmesh.board.change import Change
 from agentmesh.board.specs import Spec
 from agentmesh.errors import InvalidArgument, WrongState
@@ -28,6 +28,8 @@ def complete(change: Change, held: Row, result: str | None) -> Row:
 def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool) -> Row:
     """Report a failure: tried again after a delay, unless no hand-outs are left or `retry` is off; the task's row."""
     refund = leases.end_attempt(change, held, "failed", kind=kind, error=error)
+    if kind != "task":
+        breakers.count_failure(change, held)
     if retry:
         why = "max_attempts used up, the last one failed"
         left = leases.put_back(change, held, refund, not_before_us=leases.retry_at(change, held), reason=why)

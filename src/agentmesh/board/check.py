@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 
+from agentmesh.board import budgets
 from agentmesh.model import Finding
 from agentmesh.patterns import ancestors, conflict
 from agentmesh.rules import find_cycle
@@ -45,6 +46,11 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
         ("check_p6_pools", "and its pool disagree on whether it is the first in it"),
         ("check_p6_reports", "has a result although it has not completed"),
     ),
+    "P7": (
+        ("check_p7_totals", "has a total that is not the sum of its entries"),
+        ("check_p7_entries", "says what no usage can be"),
+    ),
+    "P8": (("check_p8_reserved", "has an attempt that reserves what it must not"),),
     "P9": (
         ("check_p9_values", "is an entry whose value and content type do not fit together"),
         ("check_p9_sizes", "is an entry of another size than it says"),
@@ -61,8 +67,6 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 UNOBSERVABLE = {
     "P5": "no row tells of a write that is not there",
-    "P7": "this version keeps no ledger",
-    "P8": "this version keeps no budgets",
     "P12": "a board that is refused is not read",
 }
 
@@ -72,6 +76,7 @@ def check(tx: Transaction) -> list[Finding]:
     found = {promise: _broken(tx, rules) for promise, rules in RULES.items()}
     found["P4"] += _cycle(tx)
     found["P6"] += _gaps(tx)
+    found["P8"] += budgets.errors(tx)
     found["P10"] += _overlaps(tx)
     return [_finding(f"P{number}", found) for number in range(1, 13)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh import limits
-from agentmesh.board import heal, paths, records
+from agentmesh.board import bounds, budgets, heal, paths, records
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, task_row
@@ -16,7 +16,20 @@ from agentmesh.board.picking import Ask, Reach, TooManyParked, blocked, pick, re
 from agentmesh.board.requests import Request, once
 from agentmesh.clock import secret
 from agentmesh.errors import AlreadyClaimed, WrongState
-from agentmesh.model import FINAL, STATES, Advice, DependencyResult, FailureKind, Json, Lease, NoClaim, Note, Task
+from agentmesh.model import (
+    FINAL,
+    STATES,
+    Advice,
+    BudgetLeft,
+    DependencyResult,
+    FailureKind,
+    Json,
+    Lease,
+    NoClaim,
+    Note,
+    Task,
+)
+from agentmesh.rules import DAY_US
 from agentmesh.store.base import Row, Transaction
 
 if TYPE_CHECKING:
@@ -28,7 +41,7 @@ CARRIED_BYTES = 32 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A task in hand: what it is, the lease on it, what its dependencies left behind. Truthy.
+    """A task in hand: what it is, the lease on it, what its dependencies left behind, what budgets leave. Truthy.
 
     The methods are those of the board with this claim's lease.
     """
@@ -36,6 +49,7 @@ class Claim:
     task: Task
     lease: Lease
     dependencies: tuple[DependencyResult, ...] = ()
+    budgets: tuple[BudgetLeft, ...] = ()
     resumed: bool = False
     board: Holding = field(repr=False, compare=False, kw_only=True)
 
@@ -78,10 +92,11 @@ class Claim:
 
 
 class Handed(NamedTuple):
-    """A hand-out inside its transaction: the task as it stands now, and the lease."""
+    """A hand-out inside its transaction: the task as it stands now, the lease, what budgets leave."""
 
     row: Row
     lease: Lease
+    budgets: tuple[BudgetLeft, ...] = ()
     resumed: bool = False
 
 
@@ -115,20 +130,21 @@ def claim(
         return answers[0]
     held = change.tx.fetch_one("held_attempt", id=reply["task_id"], fence=reply["fence"]) or {}
     lease = Lease(reply["task_id"], reply["fence"], held["secret"], held["expires_us"])
-    return Handed({**held, "holder": held["agent_id"], "lease_expires_us": held["expires_us"]}, lease)
+    left = budgets.left(change.tx, held, ask.agent_id)
+    return Handed({**held, "holder": held["agent_id"], "lease_expires_us": held["expires_us"]}, lease, left)
 
 
 def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClaim | None:
     """Hand out the best task for an ask; None when the transaction should end and the search go on in another."""
     catalogue.see(change.tx, ask.agent_id, ask.capabilities)
-    pulse = change.tx.fetch_one("pulse") or {}
+    pulse = change.tx.fetch_one("pulse", now_us=change.now) or {}
     more = heal.heal(change, pulse)
     if change.in_debt:
         change.catch_up()
-        pulse = change.tx.fetch_one("pulse") or {}
+        pulse = change.tx.fetch_one("pulse", now_us=change.now) or {}
     found = reach(change.tx, ask, pulse, catalogue)
-    if found.paused:
-        return no_claim(change.tx, found, pulse)
+    if found.stop is not None:
+        return None if more else no_claim(change.tx, found, pulse)
     try:
         pk = pick(change.tx, found, change)
     except TooManyParked:
@@ -138,7 +154,7 @@ def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClai
         row = change.tx.fetch_one("task_by_pk", pk=pk)
         if row is None or row["state"] != "pending":
             return None  # not every pick locks what it finds: another was faster
-        return hand_out(change, row, ask.agent_id)
+        return hand_out(change, row, ask.agent_id, bounded=found.bounds is not None)
     return None if more else no_claim(change.tx, found, pulse)
 
 
@@ -195,8 +211,9 @@ def own_attempt(
     return None
 
 
-def hand_out(change: Change, row: Row, agent_id: str) -> Handed:
-    """Open the next attempt of a ready task."""
+def hand_out(change: Change, row: Row, agent_id: str, *, bounded: bool = True) -> Handed:
+    """Open the next attempt of a ready task; its estimates are reserved, where there may be budgets."""
+    left = budgets.reserve(change, row, agent_id) if bounded else ()
     fence = row["fence"] + 1
     expires = change.now + min(row["lease_timeout_us"], row["max_hold_us"])
     fresh = secret(change.chance)
@@ -216,18 +233,21 @@ def hand_out(change: Change, row: Row, agent_id: str) -> Handed:
         holds=held,
         now_us=change.now,
         lease_expires_us=expires,
+        reserved_pusd=row["estimate_pusd"] or 0,
+        reserved_tokens=row["estimate_tokens"] or 0,
     )
     change.event("task_claimed", row, fence=fence, agent_id=agent_id, expires_us=expires)
     now = {**handed, "holder": agent_id, "lease_expires_us": expires}
-    return Handed(now, Lease(row["id"], fence, fresh, expires))
+    return Handed(now, Lease(row["id"], fence, fresh, expires), left)
 
 
 def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
     """Why an ask gets nothing, and what to do about it."""
     dues = [due for due in (pulse["lease_due_us"], pulse["scheduled_due_us"]) if due is not None and due > tx.now]
     retry_at = min(dues, default=None)
-    if found.paused:
-        return NoClaim("paused", "wait", "Hand-outs are paused.", retry_at)
+    if found.stop is not None:
+        ends = [at for at in (found.stop.retry_at_us, retry_at) if at is not None]
+        return replace(found.stop, retry_at_us=min(ends, default=None))
     counts = _counts(tx, found.ask.plan)
     reason, advice, message = _reason(tx, found, counts)
     offered_again = averted_until(tx, found.ask.agent_id) if reason == "released" else None
@@ -259,7 +279,7 @@ def texts(tx: Transaction, task_pk: int) -> dict[str, Any]:
 
 def worthwhile(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
     """Whether a claim could change anything now: a task is there for it, or something due is there to be healed."""
-    pulse = tx.fetch_one("pulse") or {}
+    pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     dues = (pulse["lease_due_us"], pulse["scheduled_due_us"])
     return any(due is not None and due <= tx.now for due in dues) or _there_is(tx, ask, pulse, catalogue)
 
@@ -270,7 +290,7 @@ def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
     What the end of a dead agent's attempt sets free, by its paths or by the failure of its task, is only known once a
     claim has healed the board: until then the answer is yes, so that whoever asks first goes and heals it.
     """
-    pulse = tx.fetch_one("pulse") or {}
+    pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     if _there_is(tx, ask, pulse, catalogue):
         return True
     for due in tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE):
@@ -284,8 +304,11 @@ def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
 
 def next_due(tx: Transaction, agent_id: str) -> int | None:
     """The next instant at which time alone may bring an agent a task."""
-    pulse = tx.fetch_one("pulse") or {}
-    dues = (pulse["lease_due_us"], pulse["scheduled_due_us"], averted_until(tx, agent_id))
+    pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
+    dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], averted_until(tx, agent_id)]
+    if pulse["bounded"]:
+        dues += [row["open_until_us"] for row in tx.fetch_all("open_breakers", now_us=tx.now)]
+        dues.append((tx.now // DAY_US + 1) * DAY_US)  # a daily budget begins anew
     return min((due for due in dues if due is not None and due > tx.now), default=None)
 
 
@@ -329,7 +352,8 @@ def _resumed(change: Change, held: Row) -> Handed:
     )
     change.event("task_resumed", held, fence=held["fence"], agent_id=held["agent_id"], expires_us=expires)
     now = {**held, "lease_expires_us": expires, "holder": held["agent_id"]}
-    return Handed(now, Lease(held["id"], held["fence"], fresh, expires), resumed=True)
+    left = budgets.left(change.tx, held, held["agent_id"])
+    return Handed(now, Lease(held["id"], held["fence"], fresh, expires), left, resumed=True)
 
 
 def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
@@ -343,9 +367,9 @@ def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
         return NoClaim("blocked", "wait", f"Task {row['id']} waits for {row['unmet']} of its dependencies.")
     if state == "scheduled":
         return NoClaim("scheduled", "wait", f"Task {row['id']} waits for its time.", row["not_before_us"])
-    paused = {(pause["scope"], pause["name"]) for pause in tx.fetch_all("pauses")}
-    if paused & {("board", ""), ("plan", row["plan"]), ("agent", ask.agent_id)}:
-        return NoClaim("paused", "wait", "Hand-outs are paused.")
+    bounded = bounds.refusal(tx, bounds.bounds(tx, ask.agent_id), row, ask.agent_id)
+    if bounded is not None:
+        return bounded
     lacking = sorted(set(json.loads(row["requires"])) - ask.capabilities)
     if lacking:
         return NoClaim("capability", "blocked_by", f"Task {row['id']} requires {', '.join(lacking)}.")
@@ -382,14 +406,22 @@ def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> tuple[s
     return "blocked", "wait", f"{counts['blocked']} tasks wait for tasks outside this plan."
 
 
+def _barred(tx: Transaction, found: Reach) -> bool:
+    """Whether budgets alone keep what is ready from an ask."""
+    if found.bounds is None:
+        return False
+    freely = replace(found, bounds=None)
+    return bool(tx.fetch_one("barred_task", now_us=tx.now)) or pick(tx, freely) is not None
+
+
 def _ready_but(tx: Transaction, found: Reach) -> tuple[str, Advice, str]:
     """Tasks are ready, but none for this ask."""
-    if found.plans == () and found.ask.plan is None:
-        return "paused", "wait", "Every plan with ready tasks is paused."
     if averted_until(tx, found.ask.agent_id) is not None:
         return "released", "wait", "What is ready was released by this agent less than a minute ago."
     if any(tx.fetch_all("any_pool", requires_pk=pk) for pk in found.eligible):
         return "paths_held", "wait", "Running tasks hold the paths of what is ready."
     if found.ask.tags:
         return "tags", "wait", "No ready task carries these tags."
+    if _barred(tx, found):
+        return "budget", "blocked_by", "What is ready is estimated at more than the budgets leave."
     return "capability", "blocked_by", "What is ready requires capabilities that this agent has not named."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from agentmesh.board import paths
+from agentmesh.board import bounds, paths
 from agentmesh.board.capabilities import known_abilities, missing
 from agentmesh.board.lookup import task_row
 from agentmesh.model import FINAL, Cause, Explanation
@@ -18,7 +18,18 @@ from agentmesh.store.base import Row, Transaction
 SHOWN = 20
 LOOKED_AT = 200
 RECENT_US = 3_600_000_000
-GRAVITY = ("paused", "capability", "lease_due", "paths_held", "ready", "scheduled", "in_progress")
+GRAVITY = (
+    "paused",
+    "budget",
+    "claim_cap",
+    "capability",
+    "lease_due",
+    "paths_held",
+    "storm",
+    "ready",
+    "scheduled",
+    "in_progress",
+)
 """From what will never move by itself to what is moving."""
 
 
@@ -67,6 +78,7 @@ class _View:
         self._agent = agent_id
         self._abilities = [able] if able is not None else known_abilities(tx, tx.now - RECENT_US)
         self._paused = {(row["scope"], row["name"]): row["agent_id"] for row in tx.fetch_all("pauses")}
+        self._bounds = bounds.bounds(tx, agent_id or "")
 
     def pauses(self, plan: str | None = None) -> list[Cause]:
         """The pauses that bear on a plan, or on the board, each as a cause of its own."""
@@ -108,6 +120,10 @@ class _View:
     def _ready(self, row: Row, waiting: int) -> Cause:
         if self._paused.keys() & {("board", ""), ("plan", row["plan"])}:
             return Cause("paused", f"{row['id']} is ready, but hand-outs are paused.", row["id"], waiting)
+        bounded = bounds.refusal(self._tx, self._bounds, row, self._agent or "")
+        if bounded is not None:
+            message = f"{row['id']} is ready, but not handed out: {bounded.message}"
+            return Cause(bounded.reason, message, row["id"], waiting, until_us=bounded.retry_at_us)
         requires = json.loads(row["requires"])
         if requires and missing(requires, self._abilities):
             who = "this agent" if self._agent else "no agent seen in the last hour"

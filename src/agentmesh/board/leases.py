@@ -9,12 +9,12 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
-from agentmesh.board import paths
+from agentmesh.board import budgets, paths
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import ready_state
 from agentmesh.errors import HoldExhausted, LeaseLost, NotFound, TaskCancelled
 from agentmesh.model import FailureKind, Lease, Outcome
-from agentmesh.rules import AVERSION_US, JITTER_BITS, REFUND_CEILING, refund_key, retry_delay_us
+from agentmesh.rules import AVERSION_US, JITTER_BITS, REFUND_CEILING, WASTED, refund_key, retry_delay_us
 from agentmesh.store.base import Row, Transaction
 
 
@@ -75,7 +75,11 @@ def end_attempt(
     kind: FailureKind | None = None,
     error: str | None = None,
 ) -> int:
-    """Close the open attempt of a row from `shown`, free its paths; 1 when its charge is given back, else 0."""
+    """Close the open attempt of a row from `shown`, free its paths and what it has reserved.
+
+    Returns:
+        1 when its charge is given back, else 0.
+    """
     refund = _refund(change, row, outcome, kind)
     change.change_attempt(
         "end_attempt",
@@ -87,6 +91,9 @@ def end_attempt(
         late=int(row["expires_us"] <= change.now),
         error=error,
     )
+    budgets.release(change, row)
+    if outcome in WASTED:
+        change.tx.execute("waste_usage", task_pk=row["pk"], fence=row["fence"])
     if row["holds"]:
         paths.let_go(change, row["pk"], row["fence"])
     return refund

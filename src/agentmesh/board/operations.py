@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentmesh.board import dependencies
+from agentmesh.board import budgets, dependencies
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, ready_state, task_row
 from agentmesh.errors import NotFound, WrongState
@@ -90,12 +90,29 @@ def pause(change: Change, scope: PauseScope, name: str, reason: str, agent_id: s
 
 
 def resume(change: Change, scope: PauseScope, name: str, agent_id: str) -> bool:
-    """Let hand-outs go on; False when they were not paused."""
-    if not change.tx.execute("drop_pause", scope=scope, name=name):
+    """Let hand-outs go on, after a storm of failures too; False when they were not paused."""
+    dropped = change.tx.execute("drop_pause", scope=scope, name=name)
+    found = change.tx.fetch_one("plan_by_name", name=name) if scope == "plan" else None
+    if not (found and change.tx.execute("close_breaker", plan_pk=found["pk"], now_us=change.now)) and not dropped:
         return False
     change.event("resumed", agent_id=agent_id, scope=scope, name=name)
-    totals = change.tx.fetch_one("tally_totals")
-    change.ready += int((totals and totals["pending"]) or 0)
+    change.ready += budgets.ready_tasks(change.tx)
+    return True
+
+
+def set_cap(change: Change, agent: str, most: int, agent_id: str) -> None:
+    """Set how many tasks an agent, or with `""` any agent, may hold at once."""
+    change.tx.execute("put_cap", agent_id=agent, most=most)
+    change.event("claim_cap_set", agent_id=agent_id, name=agent, most=most)
+    change.ready += budgets.ready_tasks(change.tx)
+
+
+def clear_cap(change: Change, agent: str, agent_id: str) -> bool:
+    """Take a cap away; False where there is none."""
+    if not change.tx.execute("drop_cap", agent_id=agent):
+        return False
+    change.event("claim_cap_cleared", agent_id=agent_id, name=agent)
+    change.ready += budgets.ready_tasks(change.tx)
     return True
 
 

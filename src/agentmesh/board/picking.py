@@ -2,20 +2,24 @@
 
 Tasks without paths come straight from an index, one probe for each capability set that the agent has. Tasks with paths
 come by their pools; a pool that overlaps a held pattern is parked on the way, so it is looked at once, not by every
-claim. Only when a plan is paused are plans asked one by one. A claim that names tags walks the tasks that carry the
-first of them: it costs more the more tasks carry that tag.
+claim. Only when a plan is closed, or has a budget, are plans asked one by one. Where budgets bound hand-outs, tasks
+whose estimates do not fit are passed over: such a claim costs more the more of them come first. A claim that names tags
+walks the tasks that carry the first of them: it costs more the more tasks carry that tag.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from agentmesh.board import paths
+from agentmesh.board.bounds import Bounds, bounds
+from agentmesh.board.budgets import UNLIMITED, Room
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
+from agentmesh.model import NoClaim
 from agentmesh.store.base import Row, Transaction, Value
 
 PARKED_AT_ONCE = 256
@@ -34,13 +38,31 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far an ask reaches on this board now: its capability sets and, if not the whole board, its plans."""
+    """How far an ask reaches on this board now: its capability sets and, if not the whole board, its plans.
+
+    `bounds` are None where nothing bounds hand-outs; `rooms` are those of plans by key; `stop` says why nothing is
+    handed out.
+    """
 
     ask: Ask
     eligible: tuple[int, ...]
     plans: tuple[int, ...] | None
     pooled: bool
-    paused: bool = False
+    bounds: Bounds | None = None
+    rooms: Mapping[int, Room] = field(default_factory=dict)
+    stop: NoClaim | None = None
+
+    def room(self, plan_pk: int | None) -> Room | None:
+        """What a task, of that plan, may be estimated at; None where nothing bounds it."""
+        if self.bounds is None:
+            return None
+        return self.bounds.room.within(self.rooms.get(plan_pk or 0, UNLIMITED))
+
+    def wish(self, tx: Transaction, plan_pk: int | None) -> dict[str, Value]:
+        """What a pick asks for beside its place, as parameters."""
+        room = self.room(plan_pk)
+        sizes = (None, None) if room is None else room
+        return {"agent_id": self.ask.agent_id, "now_us": tx.now, "room_pusd": sizes[0], "room_tokens": sizes[1]}
 
 
 class TooManyParked(Exception):
@@ -48,25 +70,28 @@ class TooManyParked(Exception):
 
 
 def reach(tx: Transaction, ask: Ask, pulse: Row, catalogue: Catalogue) -> Reach:
-    """Work out what an ask may be given: nothing where a pause stands in the way."""
+    """Work out what an ask may be given."""
     eligible = catalogue.eligible(tx, pulse["newest_requirement"], ask.capabilities)
     pooled = pulse["ready_pool"] is not None or pulse["open_lot"] is not None
     plans: tuple[int, ...] | None = None
     if ask.plan is not None:
         found = tx.fetch_one("plan_by_name", name=ask.plan)
         plans = (found["pk"],) if found else ()
-    if not pulse["pauses"]:
+    if not pulse["bounded"]:
         return Reach(ask, eligible, plans, pooled)
-    paused = {(row["scope"], row["name"]) for row in tx.fetch_all("pauses")}
-    if ("board", "") in paused or ("agent", ask.agent_id) in paused:
-        return Reach(ask, eligible, (), pooled, paused=True)
-    if any(scope == "plan" for scope, _ in paused):
-        ready = tx.fetch_all("plans_with_ready")
-        going = tuple(row["plan_pk"] for row in ready if ("plan", row["name"]) not in paused)
-        stopped = ask.plan is not None and ("plan", ask.plan) in paused
-        plans = going if plans is None else tuple(pk for pk in plans if pk in going)
-        return Reach(ask, eligible, plans, pooled, paused=stopped)
-    return Reach(ask, eligible, plans, pooled)
+    limits = bounds(tx, ask.agent_id)
+    stop = limits.stop if ask.plan is None else limits.refusal(ask.plan)
+    if stop is not None:
+        return Reach(ask, eligible, (), pooled, limits, stop=stop)
+    if not (limits.closed or limits.rooms):
+        return Reach(ask, eligible, plans, pooled, limits)
+    ready = tx.fetch_all("plans_with_ready")
+    open_ = {row["plan_pk"]: row["name"] for row in ready if row["name"] not in limits.closed}
+    going = tuple(open_) if plans is None else tuple(pk for pk in plans if pk in open_)
+    if ready and not open_:
+        stop = limits.closed[ready[0]["name"]]
+    rooms = {pk: limits.rooms[name] for pk, name in open_.items() if name in limits.rooms}
+    return Reach(ask, eligible, going, pooled, limits, rooms, stop if plans is None else None)
 
 
 def pick(tx: Transaction, found: Reach, change: Change | None = None) -> int | None:
@@ -89,29 +114,29 @@ def pick(tx: Transaction, found: Reach, change: Change | None = None) -> int | N
 
 
 def _pick_plain(tx: Transaction, found: Reach) -> Row | None:
-    wish: dict[str, Value] = {"agent_id": found.ask.agent_id, "now_us": tx.now}
     best: Row | None = None
     for requires_pk in found.eligible:
         if found.plans is None:
-            best = _better(best, tx.fetch_one("pick_ready", requires_pk=requires_pk, **wish))
+            best = _better(best, tx.fetch_one("pick_ready", requires_pk=requires_pk, **found.wish(tx, None)))
             continue
         for plan_pk in found.plans:
+            wish = found.wish(tx, plan_pk)
             row = tx.fetch_one("pick_plan_ready", plan_pk=plan_pk, requires_pk=requires_pk, **wish)
             best = _better(best, row)
     return best
 
 
 def _pick_pooled(tx: Transaction, found: Reach, best: Row | None, change: Change | None) -> Row | None:
-    looked_at = 0
+    parked = 0
     for pool in _pools(tx, found):
         if best and _rank(best) < (-pool["head_urgency"], pool["head_pk"]):
             break
-        looked_at += 1
-        if looked_at > PARKED_AT_ONCE:
-            raise TooManyParked
         if blocked(tx, pool, change):
+            parked += 1
+            if parked > PARKED_AT_ONCE:
+                raise TooManyParked
             continue
-        row = tx.fetch_one("pick_in_pool", pool_pk=pool["pk"], agent_id=found.ask.agent_id, now_us=tx.now)
+        row = tx.fetch_one("pick_in_pool", pool_pk=pool["pk"], **found.wish(tx, pool["plan_pk"]))
         best = _better(best, row)
     return best
 
@@ -171,6 +196,8 @@ def _suits(tx: Transaction, row: Row, found: Reach, tags: Sequence[str]) -> bool
         row["requires_pk"] in found.eligible
         and (found.plans is None or row["plan_pk"] in found.plans)
         and set(tags) <= set(json.loads(row["tags"]))
+        and not row["barred"]
+        and (found.bounds is None or (found.room(row["plan_pk"]) or UNLIMITED).fits(row))
         and (row["pool_pk"] is None or not blocked(tx, {"pk": row["pool_pk"]}, None))
     )
 

@@ -15,7 +15,7 @@ def status(tx: Transaction) -> Status:
         PlanStatus(row["plan"], row["workspace"], _counts(row), row["plan"] in paused)
         for row in tx.fetch_all("tallies")
     )
-    pulse = tx.fetch_one("pulse") or {}
+    pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     bounds = tx.fetch_one("event_bounds") or {}
     due = tx.fetch_one("count_due", now_us=tx.now)
     dues = [at for at in (pulse["lease_due_us"], pulse["scheduled_due_us"]) if at is not None]

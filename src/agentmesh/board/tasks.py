@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentmesh.board import dependencies, paths, records
+from agentmesh.board import budgets, dependencies, paths, records
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, ready_state, task_row
 from agentmesh.board.specs import Reader, Spec, names_text
@@ -80,6 +80,8 @@ def update(change: Change, task_id: str, fields: Mapping[str, Any], agent_id: st
         has_body=_new_body(change, row, fields),
         tags=names_text(tags) if tags else None,
     )
+    if {"estimate_usd", "estimate_tokens"} & set(fields):
+        budgets.reconsider(change, task_row(change.tx, task_id))
     if tags != current.tags:
         change.tx.execute("drop_tags", task_pk=row["pk"])
         _tag(change, row["pk"], tags)

@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from agentmesh import limits
 from agentmesh.board import leases, records
@@ -25,6 +25,14 @@ from agentmesh.store.connect import connect
 T = TypeVar("T")
 POKES = 8
 """How many waiters are woken at most by one commit; each that finds nothing for it wakes another."""
+
+
+class Writer(Protocol):
+    """How a board runs a write."""
+
+    def __call__(self, work: Callable[[Change], T], /) -> T:
+        """Run `work` in a transaction."""
+        ...
 
 
 class Verbs:

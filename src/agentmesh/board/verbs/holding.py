@@ -241,7 +241,7 @@ class Holding(Verbs):
             record, carried = self._store.read(lambda tx: claim.full_record(tx, row))
         else:
             record, carried = records.task(row), ()
-        return Claim(record, answer.lease, carried, answer.resumed, board=self)
+        return Claim(record, answer.lease, carried, answer.budgets, answer.resumed, board=self)
 
     def _remember(self, lease: Lease) -> None:
         """Know the leases that this object was given, the last few thousand, so that it may resume them."""

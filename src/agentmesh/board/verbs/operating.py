@@ -8,7 +8,7 @@ from agentmesh.board.change import Change
 from agentmesh.board.requests import once, request
 from agentmesh.board.verbs.base import Verbs
 from agentmesh.errors import InvalidArgument
-from agentmesh.model import OPERATOR, Attempt, Lease, Pause, PauseScope, Task
+from agentmesh.model import OPERATOR, Attempt, ClaimCap, Lease, Pause, PauseScope, Task
 
 
 class Operating(Verbs):
@@ -103,6 +103,36 @@ class Operating(Verbs):
             lambda change: bool(once(change, by, call, lambda: operations.resume(change, scope, name, by) or None))
         )
 
+    def set_claim_cap(
+        self, most: int, *, agent: str | None = None, agent_id: str = OPERATOR, request_id: str | None = None
+    ) -> ClaimCap:
+        """Cap how many tasks an agent may hold at once; without a name, every agent that has no cap of its own."""
+        top = limits.integer("most", most, 1, limits.ATTEMPTS)
+        name, by = _capped(agent), limits.name("agent_id", agent_id)
+        call = request(request_id, "set_claim_cap", most=top, agent=agent)
+
+        def act(change: Change) -> bool:
+            operations.set_cap(change, name, top, by)
+            return True
+
+        self._write(lambda change: once(change, by, call, lambda: act(change)))
+        return ClaimCap(agent, top)
+
+    def clear_claim_cap(
+        self, *, agent: str | None = None, agent_id: str = OPERATOR, request_id: str | None = None
+    ) -> bool:
+        """Take a cap away; false where there is none."""
+        name, by = _capped(agent), limits.name("agent_id", agent_id)
+        call = request(request_id, "clear_claim_cap", agent=agent)
+        return self._write(
+            lambda change: bool(once(change, by, call, lambda: operations.clear_cap(change, name, by) or None))
+        )
+
+    def claim_caps(self) -> list[ClaimCap]:
+        """Every cap, that of all agents first."""
+        rows = self._store.read(lambda tx: tx.fetch_all("all_caps"))
+        return [ClaimCap(row["agent_id"] or None, row["most"]) for row in rows]
+
     def reclaim_zombies(self) -> list[Attempt]:
         """Take back every attempt whose lease is due now; claims do this by themselves."""
         found: list[Attempt] = []
@@ -121,6 +151,10 @@ def _scope(plan: str | None, agent: str | None) -> tuple[PauseScope, str]:
     if agent is not None:
         return "agent", limits.name("agent", agent)
     return "board", ""
+
+
+def _capped(agent: str | None) -> str:
+    return "" if agent is None else limits.name("agent", agent)
 
 
 def _ended(change: Change, lease: Lease) -> Attempt:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from agentmesh import limits
 from agentmesh.board import blackboard, leases, records
@@ -14,20 +14,10 @@ from agentmesh.board.blackboard import Author, Content, Place
 from agentmesh.board.change import Change
 from agentmesh.board.claim import Claim
 from agentmesh.board.requests import Request, once, request
-from agentmesh.board.verbs.base import Verbs, lease_of
+from agentmesh.board.verbs.base import Verbs, Writer, lease_of
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import OPERATOR, BlackboardStats, Entry, EntryPage, Json, Lease
 from agentmesh.store.base import Store
-
-T = TypeVar("T")
-
-
-class Writer(Protocol):
-    """How a board runs a write."""
-
-    def __call__(self, work: Callable[[Change], T], /) -> T:
-        """Run `work` in a transaction."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

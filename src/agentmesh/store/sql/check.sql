@@ -132,6 +132,73 @@ SELECT task.id FROM result JOIN task ON task.pk = result.task_pk
 -- How many events there are, and between which.
 SELECT COUNT(*) AS events, MIN(seq) AS first, MAX(seq) AS last FROM event
 
+-- name: check_p7_totals
+-- Totals that differ from the sum of what is left of their entries and of what was pruned.
+WITH counted AS (
+     SELECT plan_pk, agent_id, model, day,
+              SUM(entries) AS entries,
+              SUM(unpriced) AS unpriced,
+              SUM(input_tokens) AS input_tokens,
+              SUM(cached_input_tokens) AS cached_input_tokens,
+              SUM(cache_write_tokens) AS cache_write_tokens,
+              SUM(output_tokens) AS output_tokens,
+              SUM(duration_us) AS duration_us,
+              SUM(cost_pusd) AS cost_pusd,
+              SUM(wasted_tokens) AS wasted_tokens,
+              SUM(wasted_us) AS wasted_us,
+              SUM(wasted_pusd) AS wasted_pusd
+       FROM (SELECT usage_entry.plan_pk, usage_entry.agent_id, usage_entry.model, usage_entry.at_us / 86400000000 AS day, 1 AS entries,
+                    CASE WHEN usage_entry.cost_pusd IS NULL THEN 1 ELSE 0 END AS unpriced, usage_entry.input_tokens,
+                    usage_entry.cached_input_tokens, usage_entry.cache_write_tokens, usage_entry.output_tokens,
+                    usage_entry.duration_us, COALESCE(usage_entry.cost_pusd, 0) AS cost_pusd,
+                    CASE WHEN attempt.outcome IN ('failed', 'reclaimed', 'cancelled')
+                         THEN usage_entry.input_tokens + usage_entry.cached_input_tokens + usage_entry.cache_write_tokens
+                              + usage_entry.output_tokens ELSE 0 END AS wasted_tokens,
+                    CASE WHEN attempt.outcome IN ('failed', 'reclaimed', 'cancelled')
+                         THEN usage_entry.duration_us ELSE 0 END AS wasted_us,
+                    CASE WHEN attempt.outcome IN ('failed', 'reclaimed', 'cancelled')
+                         THEN COALESCE(usage_entry.cost_pusd, 0) ELSE 0 END AS wasted_pusd
+               FROM usage_entry
+               LEFT JOIN attempt ON attempt.task_pk = usage_entry.task_pk AND attempt.fence = usage_entry.fence
+              UNION ALL
+             SELECT plan_pk, agent_id, model, day, entries, unpriced, input_tokens, cached_input_tokens, cache_write_tokens,
+                    output_tokens, duration_us, cost_pusd, wasted_tokens, wasted_us, wasted_pusd
+               FROM usage_pruned WHERE entries > 0) AS every_one
+      GROUP BY plan_pk, agent_id, model, day)
+SELECT COALESCE(total.agent_id, counted.agent_id) || ' on day ' || COALESCE(total.day, counted.day) AS id
+  FROM usage_total AS total
+  FULL JOIN counted ON counted.plan_pk = total.plan_pk AND counted.agent_id = total.agent_id AND counted.model = total.model
+                   AND counted.day = total.day
+ WHERE COALESCE(total.entries, 0) <> COALESCE(counted.entries, 0)
+    OR COALESCE(total.unpriced, 0) <> COALESCE(counted.unpriced, 0)
+    OR COALESCE(total.input_tokens, 0) <> COALESCE(counted.input_tokens, 0)
+    OR COALESCE(total.cached_input_tokens, 0) <> COALESCE(counted.cached_input_tokens, 0)
+    OR COALESCE(total.cache_write_tokens, 0) <> COALESCE(counted.cache_write_tokens, 0)
+    OR COALESCE(total.output_tokens, 0) <> COALESCE(counted.output_tokens, 0)
+    OR COALESCE(total.duration_us, 0) <> COALESCE(counted.duration_us, 0)
+    OR COALESCE(total.cost_pusd, 0) <> COALESCE(counted.cost_pusd, 0)
+    OR COALESCE(total.wasted_tokens, 0) <> COALESCE(counted.wasted_tokens, 0)
+    OR COALESCE(total.wasted_us, 0) <> COALESCE(counted.wasted_us, 0)
+    OR COALESCE(total.wasted_pusd, 0) <> COALESCE(counted.wasted_pusd, 0)
+ ORDER BY id
+
+-- name: check_p7_entries
+-- Entries that say what no entry can: negative amounts, an attempt that was never made, a price without a cost.
+SELECT usage_entry.agent_id || ' in entry ' || usage_entry.pk AS id FROM usage_entry
+  LEFT JOIN attempt ON attempt.task_pk = usage_entry.task_pk AND attempt.fence = usage_entry.fence
+ WHERE usage_entry.input_tokens < 0 OR usage_entry.cached_input_tokens < 0 OR usage_entry.cache_write_tokens < 0
+    OR usage_entry.output_tokens < 0 OR usage_entry.duration_us < 0 OR usage_entry.cost_pusd < 0
+    OR (usage_entry.fence IS NOT NULL AND attempt.fence IS NULL)
+    OR (usage_entry.cost_pusd IS NULL AND usage_entry.price IS NOT NULL)
+ ORDER BY usage_entry.pk
+
+-- name: check_p8_reserved
+-- Attempts that are over and still have something reserved, or that have reserved less than nothing.
+SELECT DISTINCT task.id FROM attempt JOIN task ON task.pk = attempt.task_pk
+ WHERE attempt.reserved_pusd < 0 OR attempt.reserved_tokens < 0
+    OR (attempt.outcome IS NOT NULL AND (attempt.reserved_pusd > 0 OR attempt.reserved_tokens > 0))
+ ORDER BY task.id
+
 -- name: check_p9_values
 -- Entries that have not exactly one value, or whose content type does not fit it: it stands for bytes, and only for them.
 SELECT entry.namespace || '/' || entry.key AS id FROM entry

@@ -1,20 +1,26 @@
 -- name: pulse
--- What a claim must know first: what is due, whether anything is paused, whether tasks with paths are ready.
+-- What a claim must know first: what is due, whether anything bounds hand-outs, whether tasks with paths are ready.
 SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL ORDER BY lease_expires_us, task_pk LIMIT 1) AS lease_due_us,
        (SELECT not_before_us FROM task WHERE state = 'scheduled' ORDER BY not_before_us, pk LIMIT 1) AS scheduled_due_us,
-       (SELECT COUNT(*) FROM pause) AS pauses,
+       CASE WHEN EXISTS (SELECT 1 FROM pause) OR EXISTS (SELECT 1 FROM budget) OR EXISTS (SELECT 1 FROM claim_cap)
+              OR EXISTS (SELECT 1 FROM breaker WHERE open_until_us > :now_us) THEN 1 ELSE 0 END AS bounded,
        (SELECT MAX(pk) FROM requirement) AS newest_requirement,
        (SELECT pk FROM pool WHERE head_pk IS NOT NULL AND lot_pk IS NULL
          ORDER BY requires_pk, head_urgency DESC, head_pk LIMIT 1) AS ready_pool,
        (SELECT pk FROM lot WHERE is_open = 1 ORDER BY pk LIMIT 1) AS open_lot
 
 -- name: pick_ready
--- The most urgent ready task without paths for one capability set; ties break by age.
+-- The most urgent ready task without paths for one capability set; ties break by age. Where budgets bound hand-outs, its
+-- estimates must fit into what they leave, and no budget of its own may bar it.
 SELECT candidate.pk, candidate.urgency
   FROM task AS candidate
  WHERE candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
+   AND (CAST(:room_pusd AS BIGINT) IS NULL
+        OR (COALESCE(candidate.estimate_pusd, 0) <= :room_pusd AND COALESCE(candidate.estimate_tokens, 0) <= :room_tokens
+            AND NOT EXISTS (SELECT 1 FROM budget
+                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)))
  ORDER BY candidate.urgency DESC, candidate.pk
  LIMIT 1 /*skip_locked*/
 
@@ -26,6 +32,10 @@ SELECT candidate.pk, candidate.urgency
    AND candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
+   AND (CAST(:room_pusd AS BIGINT) IS NULL
+        OR (COALESCE(candidate.estimate_pusd, 0) <= :room_pusd AND COALESCE(candidate.estimate_tokens, 0) <= :room_tokens
+            AND NOT EXISTS (SELECT 1 FROM budget
+                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)))
  ORDER BY candidate.urgency DESC, candidate.pk
  LIMIT 1 /*skip_locked*/
 
@@ -36,12 +46,19 @@ SELECT candidate.pk, candidate.urgency
  WHERE candidate.pool_pk = :pool_pk AND candidate.state = 'pending'
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
+   AND (CAST(:room_pusd AS BIGINT) IS NULL
+        OR (COALESCE(candidate.estimate_pusd, 0) <= :room_pusd AND COALESCE(candidate.estimate_tokens, 0) <= :room_tokens
+            AND NOT EXISTS (SELECT 1 FROM budget
+                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)))
  ORDER BY candidate.urgency DESC, candidate.pk
  LIMIT 1 /*skip_locked*/
 
 -- name: pick_tagged
 -- A page of the ready tasks that carry a tag, most urgent first; the caller weighs the rest of its wishes.
-SELECT candidate.pk, candidate.urgency, candidate.requires_pk, candidate.plan_pk, candidate.pool_pk, candidate.tags
+SELECT candidate.pk, candidate.urgency, candidate.requires_pk, candidate.plan_pk, candidate.pool_pk, candidate.tags,
+       candidate.estimate_pusd, candidate.estimate_tokens,
+       CASE WHEN EXISTS (SELECT 1 FROM budget WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)
+            THEN 1 ELSE 0 END AS barred
   FROM task_tag
   JOIN task AS candidate ON candidate.pk = task_tag.task_pk
  WHERE task_tag.tag = :tag AND candidate.state = 'pending'
@@ -57,8 +74,10 @@ SELECT pk, names FROM requirement WHERE pk > :pk ORDER BY pk
 
 -- name: open_attempt
 -- Hand a task out.
-INSERT INTO attempt (task_pk, fence, agent_id, secret, charged, holds, started_us, heartbeat_us, lease_expires_us)
-VALUES (:task_pk, :fence, :agent_id, :secret, 1, :holds, :now_us, :now_us, :lease_expires_us)
+INSERT INTO attempt (task_pk, fence, agent_id, secret, charged, holds, started_us, heartbeat_us, lease_expires_us,
+                     reserved_pusd, reserved_tokens)
+VALUES (:task_pk, :fence, :agent_id, :secret, 1, :holds, :now_us, :now_us, :lease_expires_us,
+        :reserved_pusd, :reserved_tokens)
 
 -- name: due_attempts
 -- Open attempts whose lease is due, longest due first.

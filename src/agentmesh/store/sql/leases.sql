@@ -1,7 +1,7 @@
 -- name: held_attempt
 -- A task and one of its attempts, as its holder names them.
 SELECT task_view.*, attempt.fence AS attempt_fence, attempt.agent_id, attempt.secret, attempt.outcome, attempt.holds, attempt.late,
-       attempt.charged AS attempt_charged, attempt.started_us, attempt.heartbeat_us,
+       attempt.charged AS attempt_charged, attempt.reserved_pusd, attempt.reserved_tokens, attempt.started_us, attempt.heartbeat_us,
        attempt.lease_expires_us AS expires_us
   FROM task_view
   JOIN attempt ON attempt.task_pk = task_view.pk AND attempt.fence = :fence
@@ -18,8 +18,9 @@ UPDATE attempt SET secret = :secret, heartbeat_us = :heartbeat_us, lease_expires
  WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
 
 -- name: end_attempt
--- Close an open attempt.
-UPDATE attempt SET outcome = :outcome, ended_us = :now_us, charged = :charged, kind = :kind, late = :late, error = :error
+-- Close an open attempt; what it had reserved ends with it.
+UPDATE attempt SET outcome = :outcome, ended_us = :now_us, charged = :charged, kind = :kind, late = :late, error = :error,
+                   reserved_pusd = 0, reserved_tokens = 0
  WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
 
 -- name: count_holds

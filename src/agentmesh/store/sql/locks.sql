@@ -21,3 +21,7 @@ SELECT pk FROM requirement WHERE pk = 0 FOR UPDATE
 -- name: lock_entry
 -- Hold an entry's row until the transaction ends: its version decides.
 SELECT pk FROM entry WHERE namespace = :namespace AND key = :key FOR UPDATE
+
+-- name: lock_budgets
+-- Only one transaction at a time reserves or spends.
+SELECT pk FROM budget ORDER BY pk FOR UPDATE

@@ -47,7 +47,7 @@ CREATE TABLE usage_entry (
     price               TEXT
 ) STRICT;
 
-CREATE INDEX usage_entry_task ON usage_entry (task_pk, fence, pk) WHERE task_pk IS NOT NULL;
+CREATE INDEX usage_entry_task ON usage_entry (task_pk, fence) WHERE task_pk IS NOT NULL;
 
 CREATE TABLE usage_total (
     plan_pk             INTEGER NOT NULL,

@@ -1,0 +1,81 @@
+"""What stands between an agent and the ready tasks: pauses, breakers, caps and budgets, looked at in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentmesh.board import budgets
+from agentmesh.board.budgets import UNLIMITED, Room
+from agentmesh.model import NoClaim
+from agentmesh.store.base import Row, Transaction
+
+PAUSED = NoClaim("paused", "wait", "Hand-outs are paused.")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far hand-outs to an agent go at this instant.
+
+    `stop`: it gets nothing, and why. `closed`: plans that hand out nothing, by name, and why. `room`: what any task may
+    be estimated at. `rooms`: the same for those of one plan, by name.
+    """
+
+    stop: NoClaim | None = None
+    closed: Mapping[str, NoClaim] = field(default_factory=dict)
+    room: Room = UNLIMITED
+    rooms: Mapping[str, Room] = field(default_factory=dict)
+
+    def refusal(self, plan: str) -> NoClaim | None:
+        """Why nothing of a plan is handed out; None when something may be."""
+        return self.closed.get(plan) if self.stop is None else self.stop
+
+
+def bounds(tx: Transaction, agent_id: str) -> Bounds:
+    """What an agent may be handed out now."""
+    paused = {(row["scope"], row["name"]) for row in tx.fetch_all("pauses")}
+    if paused & {("board", ""), ("agent", agent_id)}:
+        return Bounds(PAUSED)
+    capped = _capped(tx, agent_id)
+    if capped is not None:
+        return Bounds(capped)
+    closed = {name: PAUSED for scope, name in paused if scope == "plan"}
+    for row in tx.fetch_all("open_breakers", now_us=tx.now):
+        closed.setdefault(row["name"], storm(row["name"], row["open_until_us"]))
+    limit, rooms = UNLIMITED, dict[str, Room]()
+    tx.execute("lock_budgets")
+    for row in budgets.before(tx, agent_id):
+        left = budgets.room(row)
+        if row["scope"] == "plan":
+            rooms[row["name"]] = rooms.get(row["name"], UNLIMITED).within(left)
+            if min(left) < 0:
+                closed.setdefault(row["name"], budgets.spent_up(row))
+        elif min(left) < 0:
+            return Bounds(budgets.spent_up(row))
+        else:
+            limit = limit.within(left)
+    return Bounds(None, closed, limit, rooms)
+
+
+def refusal(tx: Transaction, found: Bounds, task: Row, agent_id: str) -> NoClaim | None:
+    """Why one ready task is not handed out within these bounds; None when it may be."""
+    why = found.refusal(task["plan"])
+    return budgets.refusal(budgets.over(tx, task, agent_id), task) if why is None else why
+
+
+def storm(plan: str, until_us: int) -> NoClaim:
+    """The answer to a claim on a plan whose breaker is open."""
+    message = f"Plan {plan} pauses after a storm of infra and quota failures."
+    return NoClaim("storm", "wait", message, until_us)
+
+
+def _capped(tx: Transaction, agent_id: str) -> NoClaim | None:
+    """The agent's own cap, else that of everybody."""
+    caps = tx.fetch_all("caps_over", agent_id=agent_id)
+    if not caps:
+        return None
+    held = tx.fetch_one("count_held", agent_id=agent_id, now_us=tx.now)
+    if not held or held["held"] < caps[0]["most"]:
+        return None
+    message = f"{agent_id} holds {held['held']} tasks, and may hold {caps[0]['most']}: end one first."
+    return NoClaim("claim_cap", "blocked_by", message)
