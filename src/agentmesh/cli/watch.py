@@ -90,10 +90,14 @@ def _follow_live(board: Board, view: View, screen: Screen) -> None:
     from rich.live import Live
 
     _look(board, view, wait_sec=0)
-    with Live(_picture(view, screen), console=screen.console(), auto_refresh=False) as live:
+    live = Live(_picture(view, screen), console=screen.console(), auto_refresh=False)
+    try:
+        live.start()
         while True:
             live.update(_picture(view, screen), refresh=True)
             _look(board, view, wait_sec=_LOOK_SEC)
+    finally:
+        live.stop()  # its `with` would leave the cursor hidden if Ctrl-C came while it starts
 
 
 def _picture(view: View, screen: Screen) -> RenderableType:
