@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -74,6 +75,14 @@ def name(field: str, value: object, most: int = NAME) -> str:
     if not 1 <= len(value) <= most or not value.isprintable() or " " in value:
         raise InvalidArgument(field, f"must have 1 to {most} printable characters and no white space")
     return value
+
+
+def path(field: str, value: object) -> str:
+    """The name of a file; no URL, which would be taken for one."""
+    named = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(named, str) or not named or "\0" in named or "://" in named:
+        raise InvalidArgument(field, "must be the path of a file")
+    return named
 
 
 def namespace(field: str, value: object) -> str:

@@ -118,6 +118,7 @@ CALLS = {
     "events": lambda board: board.events(0, wait_sec=1),
     "check": lambda board: board.check(),
     "reclaim": lambda board: board.reclaim_zombies(),
+    "backup": lambda board: board.backup(board.store.path.with_name("copy.db")),
 }
 
 

@@ -131,3 +131,26 @@ def test_a_full_disk_does_not_fail_a_write_that_was_committed(disk, clock):
     with open_board(disk.board, clock) as board:
         assert len(states(board)) == 5
         assert violations(board) == {}
+
+
+def test_a_backup_that_does_not_fit_is_not_there_at_all(disk, board):
+    """The error names the place that is full, not the board; no unfinished file goes on taking room."""
+    for number in range(30):
+        board.create_task("t", id=f"t{number}", description=BIG)
+    target = disk.folder / "copy.db"
+    with pytest.raises(DiskFull, match=str(target)):
+        board.backup(target)
+    assert list(disk.folder.iterdir()) == []
+    assert violations(board) == {}
+
+
+def test_a_backup_is_made_once_there_is_room(disk, board):
+    """Not a byte is free, the call fails; other files are deleted, the same call makes it."""
+    board.create_task("t")
+    disk.fill()
+    with pytest.raises(DiskFull):
+        board.backup(disk.folder / "copy.db")
+    disk.make_room()
+    board.backup(disk.folder / "copy.db")
+    with Board.open(disk.folder / "copy.db") as copy:
+        assert states(copy) == states(board)

@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 from agentmesh.errors import StoreError
+from agentmesh.store import sqlite_copy
 from tests.support.boards import rows, violations
 from tests.support.faults import Killer, Recorder
 from tests.support.interleave import outcome
@@ -123,3 +124,44 @@ def test_a_process_that_dies_while_it_takes_leases_back_leaves_the_work_to_the_n
     with scene.open(busy_timeout_sec=0) as board:
         assert [attempt.task_id for attempt in board.reclaim_zombies()] == ["held"]
         assert violations(board) == {}
+
+
+def _die_copying(line, scene, target, number):
+    """Make a backup, five pages at a time, and die at its n-th point, or else when it has returned."""
+    sqlite_copy.STRETCH_PAGES = 5
+    killer = Killer()
+    board = scene.open(probe=killer)
+    killer.arm(number)
+    board.backup(target)
+    line.send("returned")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.multiproc
+@pytest.mark.kill
+def test_a_process_that_is_killed_at_any_point_of_a_backup_leaves_a_whole_one_or_none(scenes, tmp_path, monkeypatch):
+    """The board stands as it was; what was begun says so in its name, and is in nobody's way."""
+    monkeypatch.setattr(sqlite_copy, "STRETCH_PAGES", 5)
+    seen = Recorder()
+    with scenes().open(probe=seen) as board:
+        before = everything(board)
+        seen.points.clear()
+        board.backup(tmp_path / "reference.db")
+    assert seen.points.count("copy") > 3
+    for number, point in enumerate([*seen.points, "returned"], start=1):
+        scene, folder = scenes(), tmp_path / f"{number}"
+        folder.mkdir()
+        worker = Worker(_die_copying, scene, folder / "copy.db", number)
+        assert worker.last_words() == (["returned"] if point == "returned" else [])
+        assert worker.end() == -signal.SIGKILL
+        left = {file.name for file in folder.iterdir()}
+        assert ("copy.db" in left) == (point in ("linked", "returned")), point
+        assert all(name.startswith("copy.db.unfinished-") for name in left - {"copy.db"})
+        with scene.open(seed=3, create=False) as board:
+            assert everything(board) == before
+            assert rows(board, "PRAGMA integrity_check") == [("ok",)]
+            if "copy.db" not in left:
+                board.backup(folder / "copy.db")
+        with scene._replace(path=folder / "copy.db").open(create=False) as copy:
+            assert everything(copy) == before
+            assert violations(copy) == {}

@@ -13,12 +13,15 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from agentmesh.clock import Chance, Clock, SystemClock, system_chance
 from agentmesh.model import Micros
+from agentmesh.upkeep import Backup
 
 T = TypeVar("T")
 Value = int | str | bytes | None
 Row = Mapping[str, Any]
 """A row by column name; the tables say what is in each column."""
 Durability = Literal["full", "normal"]
+Progress = Callable[[int, int], None]
+"""Told how many pages have been copied, of how many; it gives up by raising."""
 
 POINTS = ("transaction", "gate", "begin", "commit", "committed", "checkpoint", "poke")
 """The named points at which a store calls its probe, in the order in which a write passes them.
@@ -27,6 +30,8 @@ POINTS = ("transaction", "gate", "begin", "commit", "committed", "checkpoint", "
 with the write lock held; `commit` before and `committed` after the commit; `checkpoint` and `poke` before those. Each
 statement that runs inside is a point of its own, named `do:STATEMENT`.
 """
+COPY_POINTS = ("copy", "verify", "link", "linked")
+"""The same for a copy: before each stretch of pages, before the copy is verified, before and after it gets its name."""
 
 
 class Probe(Protocol):
@@ -91,6 +96,10 @@ class Store(Protocol):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one snapshot."""
+        ...
+
+    def copy_to(self, path: Path, progress: Progress | None = None) -> Backup:
+        """Write one snapshot of the board into a new file: verified, durable, closed, this user's own."""
         ...
 
     def waiter(self, *, for_tasks: bool) -> Waiter:

@@ -40,8 +40,8 @@ UNSUPPORTED = {
 OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-def refuse_unsupported(path: Path, mounts: Path) -> None:
-    """Refuse a path whose mount cannot carry WAL.
+def refuse_unsupported(path: Path, mounts: Path, *, hint: str | None = None) -> None:
+    """Refuse a path whose mount cannot carry WAL, with another `hint` than the usual one if there is a better.
 
     Raises:
         UnsupportedFileSystem: the mount's type is in the table.
@@ -52,7 +52,7 @@ def refuse_unsupported(path: Path, mounts: Path) -> None:
         why = UNSUPPORTED["vmhgfs"]
     if why is not None:
         message = f"{path} is on {kind}, {why}: several processes cannot share a board there."
-        raise UnsupportedFileSystem(message)
+        raise UnsupportedFileSystem(message, hint=hint)
 
 
 def mount_type(path: Path, mounts: Path) -> str:

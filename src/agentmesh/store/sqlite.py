@@ -18,13 +18,15 @@ import apsw
 
 from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
-from agentmesh.store.base import Row, StoreOptions, Value, Waiter
+from agentmesh.store.base import Progress, Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.gate import Gate
+from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
 from agentmesh.store.statements import in_dialect
 from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
+from agentmesh.upkeep import Backup
 
 T = TypeVar("T")
 
@@ -36,10 +38,10 @@ LOCKS = "lock_"
 class SqliteTransaction:
     """Named statements on one connection."""
 
-    __slots__ = ("_columns", "_connection", "_probe", "_statements", "now")
+    __slots__ = ("_columns", "_probe", "_statements", "connection", "now")
 
     def __init__(self, store: SqliteStore, connection: apsw.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._statements = store.statements
         self._columns = store.columns
         self._probe = store.options.probe
@@ -52,8 +54,8 @@ class SqliteTransaction:
             return 0
         if self._probe:
             self._probe.reached("do:" + statement)
-        self._connection.execute(sql, values)
-        return self._connection.changes()
+        self.connection.execute(sql, values)
+        return self.connection.changes()
 
     def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
         """Run a named statement; its first row."""
@@ -64,7 +66,7 @@ class SqliteTransaction:
         """Run a named statement; all its rows, read to the end."""
         if self._probe:
             self._probe.reached("do:" + statement)
-        cursor = self._connection.execute(self._statements[statement], values)
+        cursor = self.connection.execute(self._statements[statement], values)
         first = next(cursor, None)
         if first is None:
             return []
@@ -139,13 +141,33 @@ class SqliteStore:
     def read(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` on one snapshot."""
         self._ready("transaction")
-        with translated(self.path), self._reader() as connection:
-            connection.execute("BEGIN")
-            try:
-                return work(SqliteTransaction(self, connection))
-            finally:
-                if connection.in_transaction:  # some errors have ended it already
-                    connection.execute("COMMIT")
+        try:
+            with self._reader() as connection:
+                connection.execute("BEGIN")
+                try:
+                    return work(SqliteTransaction(self, connection))
+                finally:
+                    if connection.in_transaction:  # some errors have ended it already
+                        connection.execute("COMMIT")
+        except apsw.Error as error:
+            raise typed(error, self.path) from error
+
+    def copy_to(self, path: Path, progress: Progress | None = None) -> Backup:
+        """Write one snapshot of the board into a new file: verified, durable, closed, this user's own.
+
+        Others write on meanwhile; the log keeps what they write until the last page is copied.
+
+        Args:
+            path: a file that does not exist, in a folder that does.
+            progress: told after each stretch; it gives up by raising.
+
+        Raises:
+            BoardExists: the file, or a log of its name, is there.
+            InvalidArgument: its folder is not there, or the board needs the name for itself.
+            UnsupportedFileSystem: no board can live in that folder.
+            StoreError: the copy could not be written, or the board is damaged; then there is no file.
+        """
+        return Copying(self, path, progress, self._reached).run()
 
     def waiter(self, *, for_tasks: bool) -> Waiter:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
