@@ -16,6 +16,7 @@ from typing import Any
 from agentmesh.errors import AgentMeshError
 from agentmesh.limits import PUSD
 from agentmesh.model import Entry, EntryPage, Json, Lease, NoClaim, Status
+from agentmesh.upkeep import Observation
 
 DURATIONS = frozenset({"lease_timeout_us", "max_hold_us", "duration_us", "wasted_us", "held_us"})
 KEPT = frozenset({"result", "payload", "value"})
@@ -38,6 +39,8 @@ def document(record: Any) -> dict[str, Json]:
         found |= {"total": record.total, "open": record.open}
     if isinstance(record, Entry):
         found["value"] = _shown(record.value)
+    if isinstance(record, Observation):
+        found["name"], found["value"] = _field(record.name, record.value)
     if isinstance(record, EntryPage):
         found.setdefault("entries", [])
     return found

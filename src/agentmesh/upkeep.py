@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +19,13 @@ class Backup:
     last_seq: int
     pages: int
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One thing a doctor looked at. `name` is stable and ends in the value's unit; what is not ok has a `hint`."""
+
+    name: str
+    value: int | str | bool
+    verdict: Verdict = "ok"
+    hint: str | None = None

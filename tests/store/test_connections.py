@@ -45,6 +45,33 @@ def test_every_connection_has_the_same_settings(board_path, durability, synchron
             assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1, kind
 
 
+def test_no_connection_that_anything_opens_has_other_settings(board_path, clock, monkeypatch):
+    """Whatever a process does with a board: each connection to its file, looked at as it closes, has the same (G4)."""
+    names = ("journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint", "trusted_schema", "mmap_size")
+    seen = []
+
+    class Watched(apsw.Connection):
+        """Tells its settings before it goes."""
+
+        def close(self, *force):
+            """Look at what it is set to."""
+            if self.db_filename("main") == str(board_path):
+                stable = self.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1)
+                seen.append((*(self.pragma(name) for name in names), stable, self.pragma("busy_timeout") > 0))
+            super().close(*force)
+
+    monkeypatch.setattr("agentmesh.store.sqlite_open.apsw.Connection", Watched)
+    with Board.open(board_path, clock=clock) as board:
+        board.create_task("t", id="t")
+        for name in sorted(CALLS.keys() - {"wait"}):
+            CALLS[name](board)
+        board.store._data_version()
+        board.store._log.committed(board.store._writer, "main", 1_000_000)
+        until(lambda: seen)  # the connection that copies the log
+    Board.examine(board_path)
+    assert seen == [("wal", 2, 1, 0, 0, 0, 1, True)] * 6  # copier, reader, watcher, writer; two of the examination
+
+
 def test_a_board_is_as_durable_as_it_can_be_unless_told_otherwise(board_path):
     """The default syncs each commit: an acknowledged write survives a power cut."""
     with Board.open(board_path) as board:
@@ -119,6 +146,7 @@ CALLS = {
     "check": lambda board: board.check(),
     "reclaim": lambda board: board.reclaim_zombies(),
     "backup": lambda board: board.backup(board.store.path.with_name("copy.db")),
+    "doctor": lambda board: board.doctor(),
 }
 
 

@@ -33,7 +33,9 @@ GROWING = {
 COLD = {
     "agents": "explain() asks what the agents of the last hour can do",
     "all_holds": "check()",
-    "count_entries": "stats() of the blackboard",
+    "count_attempts": "doctor()",
+    "count_entries": "stats() of the blackboard, doctor()",
+    "count_kept": "doctor()",
     "sum_attempts": "a report was asked to count the attempts",
     "sum_entries": "a report by task or attempt",
     "edges_of_plan": "a whole graph was asked for",

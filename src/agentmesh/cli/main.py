@@ -24,6 +24,8 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "init": "boards:init",
         "where": "boards:where",
         "check": "boards:check",
+        "doctor": "upkeep:doctor",
+        "backup": "upkeep:backup",
         "run": "run:run",
         "demo": "demo:demo",
     },

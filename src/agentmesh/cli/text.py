@@ -81,6 +81,16 @@ def duration(us: int) -> str:
     return " ".join(f"{n} {unit}" for n, unit in parts[first : first + 2] if n)
 
 
+def size(number: int) -> str:
+    """A number of bytes for people, in the largest unit of which there is one."""
+    amount, unit = float(number), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:  # noqa: PLR2004 - the step from one unit to the next
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.1f} {unit}" if unit != "bytes" else count(number, "byte")
+
+
 def count(number: int, noun: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

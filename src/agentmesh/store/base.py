@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from agentmesh.clock import Chance, Clock, SystemClock, system_chance
 from agentmesh.model import Micros
-from agentmesh.upkeep import Backup
+from agentmesh.upkeep import Backup, Observation
 
 T = TypeVar("T")
 Value = int | str | bytes | None
@@ -102,6 +102,10 @@ class Store(Protocol):
         """Write one snapshot of the board into a new file: verified, durable, closed, this user's own."""
         ...
 
+    def examine(self, *, deep: bool = False) -> list[Observation]:
+        """What the engine sees of the board's health; `deep` reads every page."""
+        ...
+
     def waiter(self, *, for_tasks: bool) -> Waiter:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
         ...
@@ -124,6 +128,7 @@ class StoreOptions:
     """What a store is opened with; the defaults are those of production."""
 
     create: bool = True
+    upgrade: bool = True
     durability: Durability = "full"
     busy_timeout_us: int = 5_000_000
     gated: bool = True

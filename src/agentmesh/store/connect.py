@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.store.base import Store, StoreOptions
+from agentmesh.upkeep import Observation
 
 
 def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
@@ -28,3 +29,10 @@ def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
     from agentmesh.store.sqlite import SqliteStore  # noqa: PLC0415 - each engine loads its driver only when it is used
 
     return SqliteStore(Path(name), options)
+
+
+def examine(target: str | os.PathLike[str], options: StoreOptions) -> list[Observation]:
+    """What can be seen of a board from outside, for one that cannot be opened."""
+    from agentmesh.store.sqlite_examine import library, outside  # noqa: PLC0415 - as above
+
+    return [*library(), *outside(Path(target), options)]

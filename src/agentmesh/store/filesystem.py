@@ -47,12 +47,15 @@ def refuse_unsupported(path: Path, mounts: Path, *, hint: str | None = None) -> 
         UnsupportedFileSystem: the mount's type is in the table.
     """
     kind = mount_type(path, mounts)
-    why = UNSUPPORTED.get(kind.removeprefix("fuse."))
-    if why is None and kind == "fuse.vmhgfs-fuse":
-        why = UNSUPPORTED["vmhgfs"]
-    if why is not None:
+    if why := why_unsupported(kind):
         message = f"{path} is on {kind}, {why}: several processes cannot share a board there."
         raise UnsupportedFileSystem(message, hint=hint)
+
+
+def why_unsupported(kind: str) -> str | None:
+    """What a file system of this type is, if it cannot carry WAL."""
+    bare = "vmhgfs" if kind == "fuse.vmhgfs-fuse" else kind.removeprefix("fuse.")
+    return UNSUPPORTED.get(bare)
 
 
 def mount_type(path: Path, mounts: Path) -> str:

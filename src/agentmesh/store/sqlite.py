@@ -21,12 +21,13 @@ from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
 from agentmesh.store.base import Progress, Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.gate import Gate
+from agentmesh.store.observations import trouble
 from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
 from agentmesh.store.statements import in_dialect
 from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
-from agentmesh.upkeep import Backup
+from agentmesh.upkeep import Backup, Observation
 
 T = TypeVar("T")
 
@@ -168,6 +169,23 @@ class SqliteStore:
             StoreError: the copy could not be written, or the board is damaged; then there is no file.
         """
         return Copying(self, path, progress, self._reached).run()
+
+    def examine(self, *, deep: bool = False) -> list[Observation]:
+        """What SQLite and the system say of the board; `deep` reads every page."""
+        from agentmesh.store import sqlite_examine as doctor  # noqa: PLC0415 - no other call needs what it imports
+
+        self._ready()
+        found = [*doctor.library(), *doctor.outside(self.path, self.options)]
+        if self._berth:
+            found.append(Observation("waiters", self._berth.waiting()))
+        try:
+            with self._reader() as connection:
+                found.extend(doctor.inside(connection, self.options))
+                if deep:
+                    found.append(doctor.quick_check(connection))
+        except apsw.Error as error:
+            found.append(trouble(typed(error, self.path)))
+        return found
 
     def waiter(self, *, for_tasks: bool) -> Waiter:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""

@@ -11,7 +11,7 @@ import apsw
 from agentmesh.clock import Chance, word
 from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, ReadOnly, StoreError, UnsupportedFileSystem
 from agentmesh.store import migrate
-from agentmesh.store.base import StoreOptions
+from agentmesh.store.base import Durability, StoreOptions
 from agentmesh.store.filesystem import refuse_unsupported
 from agentmesh.store.statements import shared_statements
 
@@ -20,6 +20,8 @@ APPLICATION_ID = 0x414D5348
 """`AMSH`: what stands in the header of every board."""
 SMALLEST_PAGE = 512
 LOG_LIMIT = 64 * 1024 * 1024
+SYNCHRONOUS: dict[Durability, int] = {"normal": 1, "full": 2}
+"""By number, which is how SQLite reads it back."""
 
 
 def locate(path: Path, options: StoreOptions) -> Path:
@@ -54,7 +56,7 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
         version = _identify(connection, path, options)
         _configure(connection, path, options)
-        if version < migrate.newest(ENGINE):
+        if options.upgrade and version < migrate.newest(ENGINE):
             _upgrade(connection, options.chance)
     except BaseException:
         connection.close()
@@ -101,7 +103,7 @@ def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
         raise UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
-    connection.pragma("synchronous", options.durability.upper())
+    connection.pragma("synchronous", SYNCHRONOUS[options.durability])
     connection.pragma("foreign_keys", 1)
     connection.pragma("journal_size_limit", LOG_LIMIT)
     connection.pragma("wal_autocheckpoint", 0)

@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 
 from agentmesh import limits
+from agentmesh.board import doctor
 from agentmesh.board.verbs.base import Verbs
-from agentmesh.store.base import Progress
-from agentmesh.upkeep import Backup
+from agentmesh.errors import BoardNotFound, StoreError
+from agentmesh.store.base import Progress, StoreOptions
+from agentmesh.store.connect import connect
+from agentmesh.upkeep import Backup, Observation
 
 
 class Maintaining(Verbs):
@@ -30,3 +33,32 @@ class Maintaining(Verbs):
             StoreError: the copy could not be written there, or this board is damaged.
         """
         return self._store.copy_to(Path(limits.path("path", path)), progress)
+
+    def doctor(self, *, deep: bool = False) -> list[Observation]:
+        """How the board is: its library, file, place, settings, and how much there is of everything; it only reads.
+
+        Args:
+            deep: have SQLite look at every page, too.
+        """
+        limits.boolean("deep", deep)
+        return doctor.of_board(self._store, deep=deep)
+
+    @classmethod
+    def examine(cls, target: str | os.PathLike[str], *, deep: bool = False) -> list[Observation]:
+        """The same of a board that perhaps cannot be opened, which then is the error among the observations.
+
+        The tables of an older AgentMesh stay as they are.
+
+        Raises:
+            BoardNotFound: there is none.
+        """
+        limits.boolean("deep", deep)
+        options = StoreOptions(create=False, upgrade=False)
+        try:
+            store = connect(target, options)
+        except BoardNotFound:
+            raise
+        except StoreError as error:
+            return doctor.of_stranger(target, options, error)
+        with cls(store) as board:
+            return board.doctor(deep=deep)

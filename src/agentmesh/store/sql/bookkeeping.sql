@@ -73,3 +73,12 @@ DELETE FROM pause WHERE scope = :scope AND name = :name
 -- name: count_due
 -- How many leases are due and not yet reclaimed.
 SELECT COUNT(*) AS due FROM attempt WHERE outcome IS NULL AND lease_expires_us <= :now_us
+
+-- name: count_attempts
+-- How many attempts there were, and how many of them are open.
+SELECT COUNT(*) AS attempts, COUNT(*) - COUNT(outcome) AS open FROM attempt
+
+-- name: count_kept
+-- How many calls are remembered, how many usage entries there are, how many tasks were pruned.
+SELECT (SELECT COUNT(*) FROM request) AS requests, (SELECT COUNT(*) FROM usage_entry) AS usage_entries,
+       (SELECT COUNT(*) FROM task_tombstone) AS task_tombstones
