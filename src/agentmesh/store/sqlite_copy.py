@@ -3,7 +3,7 @@
 SQLite's backup makes it, page by page in one read transaction: steps of their own would begin anew at every commit of
 another process. The gate is left to the writers. Held throughout, it kept the log at its usual 20 MB while 225 MB were
 copied, but made every writer wait for up to 0.7 s. Without it nobody waits, and the log grows by what is written
-meanwhile: to 31 MB with four writers at full speed, to 110 MB where they do not sync. A checkpoint then takes it back.
+meanwhile: to 31 MB with four writers at full speed, to 210 MB where they do not sync. A checkpoint then takes it back.
 
 Until it is verified and synced, the copy has a name that says `unfinished`. A link then gives it its own: unlike a
 rename, it never takes the place of a file.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentmesh.store.sqlite import SqliteStore, SqliteTransaction
 
 STRETCH_PAGES = 2000
-"""8 MB are copied, then synced: with one sync at the end, commits of others waited up to 0.3 s instead of 0.06 s."""
+"""8 MB are copied, then synced: with one sync at the end, commits of others waited up to 0.3 s instead of 0.12 s."""
 SIDE_FILES = ("-journal", "-wal", "-shm")
 OF_THE_BOARD = (apsw.CorruptError, apsw.BusyError, apsw.LockedError)
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
