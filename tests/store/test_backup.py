@@ -1,6 +1,7 @@
 """A backup is the board at one instant in one file: whole, verified and on the disk when it has its name, or none."""
 
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -362,3 +363,26 @@ def test_writing_goes_on_while_a_backup_stands_still(board_path, clock, elsewher
         assert written == len(COPY_POINTS) + 1
         assert party.finish().last_seq == 1
         assert violations(other) == {}
+
+
+def _gate_is_free(board):
+    with Path(f"{board.store.path}.gate").open("rb") as gate:
+        try:
+            fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+@pytest.mark.usefixtures("short_stretches")
+def test_writers_wait_only_where_the_log_has_become_long(board, elsewhere, monkeypatch):
+    """It cannot be shortened while it is read: beyond its mark the gate is held until the last page is copied."""
+    board.create_tasks([{"title": "t", "id": f"t{n}", "description": "x" * 3000} for n in range(20)])
+    free = []
+    board.backup(elsewhere / "short.db", progress=lambda *_: free.append(_gate_is_free(board)))
+    assert all(free)
+    monkeypatch.setattr(sqlite_copy, "LIMIT_PAGES", 1)
+    held = []
+    board.backup(elsewhere / "long.db", progress=lambda *_: held.append(_gate_is_free(board)))
+    assert held == [True, *[False] * (len(held) - 2), True]
+    assert _gate_is_free(board)

@@ -1,9 +1,9 @@
 """A copy of a board that others go on writing to: one snapshot, in one file, verified before it gets its name.
 
 SQLite's backup makes it, page by page in one read transaction: steps of their own would begin anew at every commit of
-another process. The gate is left to the writers. Held throughout, it kept the log at its usual 20 MB while 225 MB were
-copied, but made every writer wait for up to 0.7 s. Without it nobody waits, and the log grows by what is written
-meanwhile: to 31 MB with four writers at full speed, to 210 MB where they do not sync. A checkpoint then takes it back.
+another process. The log cannot be shortened meanwhile. As long as it stays within its mark the writers are left alone;
+beyond it they wait at the gate until the last page is copied. With the gate held throughout, 225 MB made every writer
+wait for up to 0.7 s; without it, four writers that do not sync made a log of 210 MB.
 
 Until it is verified and synced, the copy has a name that says `unfinished`. A link then gives it its own: unlike a
 rename, it never takes the place of a file.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +23,9 @@ import apsw
 from agentmesh.clock import word
 from agentmesh.errors import BoardExists, Corrupt, InvalidArgument, StoreError, UnsupportedFileSystem
 from agentmesh.store.base import Progress
+from agentmesh.store.checkpoints import GATE_SEC, LIMIT_PAGES
 from agentmesh.store.filesystem import refuse_unsupported
+from agentmesh.store.gate import Gate
 from agentmesh.store.sqlite_errors import of_system, translated, typed
 from agentmesh.store.sqlite_open import meta
 from agentmesh.store.statements import shared_statements
@@ -32,6 +34,7 @@ from agentmesh.upkeep import Backup
 if TYPE_CHECKING:
     from agentmesh.store.sqlite import SqliteStore, SqliteTransaction
 
+PAGE_BYTES = 4096
 STRETCH_PAGES = 2000
 """8 MB are copied, then synced: with one sync at the end, commits of others waited up to 0.3 s instead of 0.12 s."""
 SIDE_FILES = ("-journal", "-wal", "-shm")
@@ -90,13 +93,37 @@ class Copying:
         facts = _facts(tx.connection)  # the first read: from here on the transaction has its snapshot
         with contextlib.closing(self._blank()) as copy:
             with copy.backup("main", tx.connection, "main") as backup:
-                while not self._step(backup, fd):
-                    self._tell(backup)
-                self._tell(backup)
+                self._copy_pages(backup, fd)
                 pages = backup.page_count
             with translated(self._target):
                 copy.pragma("journal_mode", "delete")  # no log beside it, until somebody opens it as a board
         return facts, tx.now, pages
+
+    def _copy_pages(self, backup: apsw.Backup, fd: int) -> None:
+        with contextlib.ExitStack() as stack:
+            waiting = False
+            while not self._step(backup, fd):
+                self._tell(backup)
+                if not waiting and self._log_is_long():
+                    waiting = True
+                    stack.enter_context(self._writers_wait())
+        self._tell(backup)
+
+    def _log_is_long(self) -> bool:
+        try:
+            return Path(f"{self._store.path}-wal").stat().st_size > LIMIT_PAGES * PAGE_BYTES
+        except FileNotFoundError:
+            return False
+
+    @contextlib.contextmanager
+    def _writers_wait(self) -> Iterator[None]:
+        """Stand in the writers' queue, and keep it; a writer whose patience ends goes on without us."""
+        gate = Gate(Path(f"{self._store.path}.gate"))
+        try:
+            with gate.turn(GATE_SEC):
+                yield
+        finally:
+            gate.close()
 
     def _blank(self) -> apsw.Connection:
         """An empty file that is written in one go: should that fail, it is thrown away; and it is synced by us."""
