@@ -77,8 +77,9 @@ SELECT CASE WHEN :by = 'plan' THEN plan_pk ELSE 0 END AS plan_pk,
  GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 
 -- name: sum_entries
--- Usage summed by task, attempt, agent, model or day, from the entries.
-SELECT CASE WHEN :by IN ('task', 'attempt') THEN usage_entry.task_pk END AS task_pk,
+-- Usage summed by plan, task, attempt, agent, model or day, from the entries.
+SELECT CASE WHEN :by = 'plan' THEN usage_entry.plan_pk ELSE 0 END AS plan_pk,
+       CASE WHEN :by IN ('task', 'attempt') THEN usage_entry.task_pk END AS task_pk,
        CASE WHEN :by = 'attempt' THEN usage_entry.fence END AS fence,
        CASE WHEN :by = 'agent' THEN usage_entry.agent_id ELSE '' END AS agent_id,
        CASE WHEN :by = 'model' THEN usage_entry.model ELSE '' END AS model,
@@ -103,7 +104,7 @@ SELECT CASE WHEN :by IN ('task', 'attempt') THEN usage_entry.task_pk END AS task
    AND (CAST(:agent_id AS TEXT) IS NULL OR usage_entry.agent_id = :agent_id)
    AND (CAST(:model AS TEXT) IS NULL OR usage_entry.model = :model)
    AND usage_entry.at_us >= :first_day * 86400000000 AND usage_entry.at_us / 86400000000 <= :last_day
- GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+ GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 
 -- name: sum_attempts
 -- How many attempts there were, how long they were held, and how many completed without a word on their usage.
