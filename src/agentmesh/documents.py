@@ -15,7 +15,7 @@ from typing import Any
 
 from agentmesh.errors import AgentMeshError
 from agentmesh.limits import PUSD
-from agentmesh.model import Entry, EntryPage, Json, Lease, NoClaim, Status
+from agentmesh.model import BudgetLeft, Entry, EntryPage, Json, Lease, NoClaim, Status
 from agentmesh.upkeep import Observation
 
 DURATIONS = frozenset({"lease_timeout_us", "max_hold_us", "duration_us", "wasted_us", "held_us"})
@@ -37,6 +37,8 @@ def document(record: Any) -> dict[str, Json]:
     found = _fields(record)
     if isinstance(record, Status):
         found |= {"total": record.total, "open": record.open}
+    if isinstance(record, BudgetLeft) and not record.name:
+        del found["name"]  # the board's own
     if isinstance(record, Entry):
         found["value"] = _shown(record.value)
     if isinstance(record, Observation):

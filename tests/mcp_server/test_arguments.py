@@ -13,6 +13,7 @@ SPEC = (
     Argument("wait_sec", "number"),
     Argument("resume", "boolean"),
     Argument("tags", "strings"),
+    Argument("usage", "object"),
     Argument("tasks", "objects"),
     Argument("result", "json"),
     Argument("state", choices=("on", "off")),
@@ -34,6 +35,7 @@ def problem(**given):
 def test_what_fits_comes_through_unchanged():
     """Every kind keeps its value."""
     given = {"priority": 5, "wait_sec": 0.5, "resume": True, "tags": ["a"], "tasks": [{}], "result": [1], "state": "on"}
+    given["usage"] = {"input_tokens": 1}
     assert check(**given) == {"title": "x"} | given
 
 
@@ -43,8 +45,9 @@ def test_a_string_that_looks_like_json_stays_a_string(text):
     assert check(title=text, result=text) == {"title": text, "result": text}
 
 
-def test_a_list_may_come_as_json_text():
+def test_a_list_or_an_object_may_come_as_json_text():
     """Models send it that way now and then."""
+    assert check(usage='{"input_tokens": 1}')["usage"] == {"input_tokens": 1}
     assert check(tags='["a", "b"]')["tags"] == ["a", "b"]
     assert check(tasks='[{"title": "t"}]')["tasks"] == [{"title": "t"}]
     assert check(tasks=['{"title": "t"}'])["tasks"] == [{"title": "t"}]
@@ -72,6 +75,8 @@ def test_a_float_that_is_whole_is_an_integer():
         ("tags", [1], 'expected a list of strings, e.g. ["a", "b"], got a list'),
         ("tags", "[" * 100_000, 'expected a list of strings, e.g. ["a", "b"], got a string'),
         ("tasks", [1], "expected a list of objects, e.g. [{...}, {...}], got a list"),
+        ("usage", "5", "expected an object, e.g. {...}, got a string"),
+        ("usage", [{}], "expected an object, e.g. {...}, got a list"),
         ("title", ["x"], "expected a string, got a list"),
         ("state", "maybe", "expected one of on, off, got a string"),
     ],

@@ -66,11 +66,27 @@ async def test_what_was_said_is_stored(connect):
         assert (found["title"], found["payload"]) == ("größer", {"n": [1, "2", None]})
 
 
+async def test_usage_is_counted_against_a_budget(connect):
+    """With its block as an object or as text; the report is the sum."""
+    async with connect("--agent", "ada") as client:
+        await call(client, "create_task", title="one", id="one", estimate_usd=0.01)
+        await call(client, "set_budget", plan="default", usd=0.02)
+        assert (await call(client, "claim_task"))["budgets"][0]["left_usd"] == "0.01"
+        used = {"task_id": "one", "model": "claude-sonnet-4-5"}
+        block = {"input_tokens": 1000, "cache_read_input_tokens": 5000, "output_tokens": 400}
+        first = await call(client, "record_usage", **used, usage=block)
+        assert (first["fence"], first["cost_usd"], first["budgets"][0]["left_usd"]) == (1, "0.0105", "0.0095")
+        second = await call(client, "record_usage", **used, usage=json.dumps(block))
+        assert second["budgets"][0]["over_usd"] == "0.001"
+        report = await call(client, "usage_report", by="task")
+        assert (report["lines"][0]["task_id"], report["total"]["cost_usd"]) == ("one", "0.021")
+
+
 async def test_all_tools_are_listed(connect):
     """With schemas that every client understands."""
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert len(tools) >= 22
+        assert len(tools) == 29
         assert tools["claim_task"].input_schema["required"] == ["agent_id"]
         assert tools["list_tasks"].annotations.read_only_hint is True
         assert tools["cancel_task"].annotations.destructive_hint is True

@@ -6,15 +6,17 @@ No protocol and no SDK is known here. What is raised on purpose are the board's 
 from __future__ import annotations
 
 from base64 import b64decode
+from dataclasses import fields, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from agentmesh.documents import document
-from agentmesh.errors import InvalidArgument, NotFound
+from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound
 from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
 from agentmesh.mcp_server.session import Call
-from agentmesh.model import Json, Lease, NoClaim, Task
+from agentmesh.model import BudgetLeft, Json, Lease, NoClaim, Task, UsageLine
+from agentmesh.rules import WARNING_PERCENT
 
 Document = dict[str, Json]
 
@@ -41,6 +43,9 @@ TASK: Final = (
     *FIELDS,
 )
 """What a task is made of, also within `create_tasks` and `split_task`."""
+
+SCOPES: Final = {"plan": "plan", "task": "task_id", "agent": "agent"}
+"""The argument that names what a budget limits; none does for the board's."""
 
 
 def create_task(call: Call, arguments: Arguments) -> Document:
@@ -215,6 +220,47 @@ def delete_entry(call: Call, arguments: Arguments) -> Document:
     return {"deleted": call.board.blackboard.delete(*place, **_signed(call, arguments))}
 
 
+def record_usage(call: Call, arguments: Arguments) -> Document:
+    """Write usage down for the attempt whose lease the session knows, else for agent and task as they are named."""
+    named = {name: arguments[name] for name in ("agent_id", "task_id") if name in arguments}
+    try:
+        receipt = call.board.ledger.record(**_signed(call, arguments))
+    except (LeaseUnknown, LeaseLost):  # the money was spent all the same
+        receipt = call.board.ledger.record(**arguments | named)
+    entry = document(receipt.entry)
+    found: Document = {name: entry[name] for name in ("id", "task_id", "fence", "cost_usd") if name in entry}
+    if receipt.entry.cost_pusd is None:
+        found["unpriced"] = True
+    if receipt.budgets:
+        found["budgets"] = [_left(call, budget) for budget in receipt.budgets]
+    if receipt.unknown:
+        found["unknown"] = list(receipt.unknown)
+    return found
+
+
+def usage_report(call: Call, arguments: Arguments) -> Document:
+    """Sum usage up, in as many lines as fit."""
+    report = call.board.ledger.report(agent_id=arguments.pop("agent", None), **arguments)
+    lines = [_sums(line) for line in report.lines]
+    shown = lines[: reply.fitting(lines)]
+    found: Document = {"by": report.by, "lines": shown, "total": _sums(report.total)}
+    if more := report.more + len(lines) - len(shown):
+        found |= {"more": more, "next_offset": arguments.get("offset", 0) + len(shown)}
+    return found
+
+
+def set_budget(call: Call, arguments: Arguments) -> Document:
+    """Limit what may be used, or take the limit away."""
+    limits = [name for name in ("usd", "tokens", "strict") if name in arguments]
+    if arguments.pop("clear", False):
+        if limits:
+            raise InvalidArgument(limits[0], "is for a new limit, and clear takes one away")
+        return {"cleared": call.board.budgets.clear(**arguments)}
+    if not {"usd", "tokens"} & set(limits):
+        raise InvalidArgument("usd", "give a limit, in usd, in tokens, or both", hint="clear=true takes a budget away.")
+    return document(call.board.budgets.set(**arguments))
+
+
 def pause(call: Call, arguments: Arguments) -> Document:
     """Stop hand-outs."""
     return document(call.board.pause(**arguments))
@@ -232,6 +278,27 @@ def _signed(call: Call, arguments: Arguments) -> Arguments:
     if "lease" in arguments:
         raise InvalidArgument("task_id", "is required with lease: name the task it is for")
     return arguments
+
+
+def _left(call: Call, left: BudgetLeft) -> Document:
+    """What is left of a budget; `near` when so much is spent that a warning is due."""
+    passed = left.over_pusd is not None or left.over_tokens is not None
+    return document(left) | ({"near": True} if not passed and _is_near(call, left) else {})
+
+
+def _is_near(call: Call, left: BudgetLeft) -> bool:
+    named = {SCOPES[left.scope]: left.name} if left.scope in SCOPES else {}
+    budget = call.board.budgets.get(**named, period=left.period)
+    if budget is None:  # taken away a moment ago
+        return False
+    used = ((budget.limit_pusd, budget.spent_pusd), (budget.limit_tokens, budget.spent_tokens))
+    return any(limit and 100 * spent >= WARNING_PERCENT * limit for limit, spent in used)
+
+
+def _sums(line: UsageLine) -> Document:
+    """A line of a report without what is zero."""
+    zeros: dict[str, Any] = {field.name: None for field in fields(line) if getattr(line, field.name) == 0}
+    return document(replace(line, **zeros))
 
 
 def _bytes(value: Json) -> bytes:

@@ -2,7 +2,7 @@
 
 The schemas are plain on purpose (no `$ref`, no `anyOf`, no null): clients differ in how much of
 JSON Schema they understand. The check is a little wider than the schema, because models send a
-list as JSON text and a null for "not given"; a string argument is never read as JSON.
+list or an object as JSON text and a null for "not given"; a string argument is never read as JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import Json
 
-Kind = Literal["string", "integer", "number", "boolean", "strings", "objects", "json"]
+Kind = Literal["string", "integer", "number", "boolean", "strings", "object", "objects", "json"]
 Arguments = dict[str, Json]
 
 LARGEST_EXACT: Final = 2**53
@@ -28,6 +28,7 @@ EXPECTED: Final[dict[Kind, str]] = {
     "number": "a number",
     "boolean": "true or false",
     "strings": 'a list of strings, e.g. ["a", "b"]',
+    "object": "an object, e.g. {...}",
     "objects": "a list of objects, e.g. [{...}, {...}]",
     "json": "a JSON value",
 }
@@ -143,6 +144,11 @@ def _strings(value: Json) -> Json:
     return items if _is_list_of(items, str) else None
 
 
+def _object(value: Json) -> Json:
+    found = _from_text(value)
+    return found if isinstance(found, dict) else None
+
+
 def _objects(value: Json) -> Json:
     items = _from_text(value)
     items = [_from_text(item) for item in items] if isinstance(items, list) else None
@@ -155,6 +161,7 @@ _READERS: Final[dict[Kind, Callable[[Json], Json]]] = {
     "number": _number,
     "boolean": _boolean,
     "strings": _strings,
+    "object": _object,
     "objects": _objects,
     "json": lambda value: value,
 }

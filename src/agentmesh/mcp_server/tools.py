@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.mcp_server import actions
@@ -16,7 +16,8 @@ from agentmesh.mcp_server.actions import FIELDS, TASK, Document
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked, input_schema
 from agentmesh.mcp_server.reply import LONG_FIELDS
 from agentmesh.mcp_server.session import Call
-from agentmesh.model import CONDITIONS, STATES, Json
+from agentmesh.model import CONDITIONS, STATES, USAGE_GROUPS, Json, Period
+from agentmesh.usage import DIALECTS
 
 Function = Callable[[Call, Arguments], Document]
 
@@ -300,6 +301,62 @@ TABLE: Final = (
         (NAMESPACE, KEY, IF_VERSION, AGENT_ID, Argument("task_id"), LEASE, REQUEST_ID),
         actions.delete_entry,
         ENDS,
+    ),
+    Tool(
+        "record_usage",
+        "Report what a model call used, as measured; also when its task was lost.",
+        (
+            YOUR_NAME,
+            Argument("task_id"),
+            LEASE,
+            Argument("model", about="as its vendor names it"),
+            Argument("usage", "object", "the vendor's block, instead of counts"),
+            Argument("dialect", choices=DIALECTS),
+            Argument("input_tokens", "integer", "without those of a cache"),
+            Argument("cached_input_tokens", "integer"),
+            Argument("cache_write_tokens", "integer"),
+            Argument("output_tokens", "integer"),
+            Argument("duration_ms", "number"),
+            Argument("cost_usd", "number", "else from a price list"),
+            REQUEST_ID,
+        ),
+        actions.record_usage,
+        WRITES,
+    ),
+    Tool(
+        "usage_report",
+        "Sum up usage, dearest first. Wasted: by attempts that failed or were lost.",
+        (
+            Argument("by", choices=USAGE_GROUPS),
+            Argument("plan"),
+            Argument("task_id"),
+            Argument("agent"),
+            Argument("model"),
+            Argument("since", about="a day, e.g. 2026-01-31"),
+            Argument("until"),
+            Argument("limit", "integer"),
+            Argument("offset", "integer"),
+        ),
+        actions.usage_report,
+        READS,
+    ),
+    Tool(
+        "set_budget",
+        "Limit what the board, or one plan, task or agent, may use.",
+        (
+            Argument("plan"),
+            Argument("task_id"),
+            Argument("agent"),
+            Argument("period", choices=get_args(Period)),
+            Argument("usd", "number"),
+            Argument("tokens", "integer"),
+            Argument("strict", "boolean", "no hand-out while a price is unknown"),
+            Argument("clear", "boolean", "take the budget away"),
+            AGENT_ID,
+            REQUEST_ID,
+        ),
+        actions.set_budget,
+        REPEATABLE,
     ),
     Tool(
         "pause",
