@@ -1,4 +1,4 @@
-"""The demo: four agents work off a plan, one is killed in mid-task, and nothing is lost.
+"""The demo: four agents work off a plan within a budget, one is killed in mid-task, and nothing is lost.
 
 Each agent is a process with an MCP server of its own; the board is all they share. The driver here
 only starts them, tells what the board's history says, and kills one.
@@ -7,14 +7,17 @@ only starts them, tells what the board's history says, and kills one.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from agentmesh.cli.command import App, command, interruptible
-from agentmesh.cli.demo_report import Killed, Report, document_of, tell_report
+from agentmesh.cli.demo_costs import read_costs, stand_of, usd
+from agentmesh.cli.demo_model import MADE_UP
+from agentmesh.cli.demo_report import Handed, Killed, Report, document_of, tell_report
 from agentmesh.cli.demo_swarm import ROLES, AgentProcess, swarm
 from agentmesh.cli.discover import FILE
 from agentmesh.cli.graph import read_drawing
@@ -24,16 +27,19 @@ from agentmesh.cli.text import count
 from agentmesh.clock import SystemClock
 from agentmesh.errors import BoardExists, InvalidArgument
 from agentmesh.model import Event
+from agentmesh.rules import WARNING_PERCENT, WASTED
 
 if TYPE_CHECKING:
     from agentmesh.board.facade import Board
 
 PLAN_FILE: Final = "shop-checkout.toml"
+BUDGET_USD: Final = 3
+"""For the plan of our own: all that it takes, but so little more that the warning comes."""
 VICTIM: Final = "ben"
 _KILLED_AT_CLAIM: Final = 2
 _LOOK_SEC: Final = 0.1
 _LONGEST_US: Final = 55_000_000
-_UNTOLD: Final = ("task_created", "task_due")
+_UNTOLD: Final = ("task_created", "task_due", "usage_recorded")
 
 
 @dataclass(slots=True)
@@ -42,10 +48,12 @@ class Run:
 
     board: Board
     agents: dict[str, AgentProcess]
-    titles: dict[str, str]
+    wanted: dict[str, Any]
     screen: Screen | None
     start_us: int
     cursor: int
+    spent_pusd: Counter[tuple[str | None, int | None]] = field(default_factory=Counter)
+    warned_us: int | None = None
     claims_of_victim: int = 0
     killed: Killed | None = None
 
@@ -54,7 +62,7 @@ class Run:
 @click.argument("plan", metavar="[PLAN]", required=False)
 @click.pass_obj
 def demo(app: App, plan: str | None) -> int:
-    """Watch four agents work off a plan while one of them is killed.
+    """Watch four agents work off a plan within a budget while one of them is killed.
 
     The board is made in a new folder, or at --board PATH, and stays there.
     """
@@ -66,7 +74,9 @@ def demo(app: App, plan: str | None) -> int:
     screen = None if app.json else Screen()
     with interruptible(), Board.open(path, create=True) as board:
         board.apply_plan(wanted)
-        _introduce(screen, wanted, path)
+        if plan is None:
+            board.budgets.set(plan=wanted["plan"], usd=BUDGET_USD)
+        _introduce(screen, board, wanted, path)
         report = _work_off(board, wanted, path, None if app.quiet else screen)
     if screen is not None:
         tell_report(screen, report)
@@ -97,7 +107,7 @@ def _new_place(named: str | None) -> Path:
     return path
 
 
-def _introduce(screen: Screen | None, wanted: dict[str, Any], path: Path) -> None:
+def _introduce(screen: Screen | None, board: Board, wanted: dict[str, Any], path: Path) -> None:
     if screen is None:
         return
     tasks = count(len(wanted["tasks"]), "task")
@@ -105,18 +115,21 @@ def _introduce(screen: Screen | None, wanted: dict[str, Any], path: Path) -> Non
     screen.copyable(("  " + str(path), "dim"))
     for role in ROLES:
         screen.line("  ", (f"{role.name:<5}", "bold"), (", ".join(role.capabilities), "dim"))
+    for budget in board.budgets.list():
+        screen.line(("Budget of the plan", "bold"), f": {usd(budget.limit_pusd or 0)} USD")
+    screen.line((MADE_UP, "dim"))
     screen.line()
 
 
 def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen | None) -> Report:
-    titles = {task["id"]: task["title"] for task in wanted["tasks"]}
     clock = SystemClock()
     start_us, cursor = clock.now_us(), board.status().last_seq
     with swarm(ROLES, path, wanted["plan"]) as agents:
-        run = Run(board, agents, titles, screen, start_us, cursor)
+        run = Run(board, agents, wanted, screen, start_us, cursor)
         while clock.now_us() - run.start_us < _LONGEST_US:
             news = _news(run)
             for event in news:
+                _keep(run, event)
                 _tell(run, event)
             for event in news:
                 _kill_in_mid_task(run, event)
@@ -132,31 +145,47 @@ def _news(run: Run) -> list[Event]:
     return news
 
 
+def _keep(run: Run, event: Event) -> None:
+    """Remember what later lines, and the report, will want."""
+    if event.kind == "usage_recorded":
+        run.spent_pusd[event.task_id, event.fence] += event.data.get("cost_pusd", 0)
+    elif event.kind == "budget_warning":
+        run.warned_us = event.at_us - run.start_us
+
+
 def _tell(run: Run, event: Event) -> None:
     """One line of the history, as it happens."""
     if run.screen is None or event.kind in _UNTOLD:
         return
-    task_id = event.task_id or ""
     again = f" (attempt {event.fence})" if (event.fence or 0) > 1 else ""
-    seconds = (event.at_us - run.start_us) / 1_000_000
-    word, style = event_word(event)
-    parts: list[Part] = [
-        (f"{seconds:5.1f} s  ", "dim"),
-        f"{event.agent_id or '':<5} ",
-        (f"{word:<9} ", style),
-        (task_id, "bold"),
-        again,
-    ]
-    title = run.titles.get(task_id, "") if event.kind == "task_claimed" else ""
-    run.screen.line_with((title, "dim"), *parts)
+    when: Part = (f"{(event.at_us - run.start_us) / 1_000_000:5.1f} s  ", "dim")
+    if event.kind == "budget_warning":
+        budget = run.board.budgets.get(plan=run.wanted["plan"])
+        stand = f": {stand_of(budget)}" if budget else ""
+        run.screen.named(when, (f"{WARNING_PERCENT} % of the budget", "bold yellow"), stand)
+        return
+    word, style = ("left", "") if event.kind == "entry_put" else event_word(event)
+    told: list[Part] = [f"{event.agent_id or '':<5} ", (f"{word:<9} ", style), (event.task_id or "", "bold"), again]
+    run.screen.line_with((_aside(run, event), "dim"), when, *told)
+
+
+def _aside(run: Run, event: Event) -> str:
+    """What is worth knowing beside it: the title of what begins, the cost of what ends."""
+    if event.kind == "task_claimed":
+        return next((task["title"] for task in run.wanted["tasks"] if task["id"] == event.task_id), "")
+    if event.kind == "entry_put":
+        return f"{event.data['key']} on the blackboard"
+    cost = run.spent_pusd[event.task_id, event.fence]
+    wasted = " wasted" if event_word(event)[0] in WASTED else ""
+    return f"{usd(cost)} USD{wasted}" if cost else ""
 
 
 def _kill_in_mid_task(run: Run, event: Event) -> None:
-    """Kill the victim once it holds its second task; the board shows that it holds it still."""
-    if run.killed is not None or event.kind != "task_claimed" or event.agent_id != VICTIM:
+    """Kill the victim once its second task has cost something; the board shows that it holds it still."""
+    if run.killed is not None or event.agent_id != VICTIM:
         return
-    run.claims_of_victim += 1
-    if run.claims_of_victim < _KILLED_AT_CLAIM or not _holds(run.board, event):
+    run.claims_of_victim += event.kind == "task_claimed"
+    if event.kind != "usage_recorded" or run.claims_of_victim < _KILLED_AT_CLAIM or not _holds(run.board, event):
         return
     victim, at_us = run.agents[VICTIM], SystemClock().now_us()
     server_ended = victim.kill()
@@ -168,10 +197,10 @@ def _kill_in_mid_task(run: Run, event: Event) -> None:
         run.screen.named((f"{(at_us - run.start_us) / 1_000_000:5.1f} s  ", "dim"), (words, "bold red"))
 
 
-def _holds(board: Board, claimed: Event) -> bool:
-    """Whether the attempt that this event began is still open, in the same hands."""
-    task = board.get_task(str(claimed.task_id))
-    return (task.holder, task.fence) == (claimed.agent_id, claimed.fence)
+def _holds(board: Board, event: Event) -> bool:
+    """Whether the attempt of this event is still open, in the same hands."""
+    task = board.get_task(str(event.task_id))
+    return (task.holder, task.fence) == (event.agent_id, event.fence)
 
 
 def _report(run: Run, path: Path, took_us: int) -> Report:
@@ -183,4 +212,20 @@ def _report(run: Run, path: Path, took_us: int) -> Report:
         attempts={task.id: run.board.attempts(task.id) for task in drawing.tasks},
         killed=run.killed,
         findings=run.board.check(),
+        costs=read_costs(run.board, run.wanted["plan"], run.warned_us),
+        handed=[_handed(run, task) for task in run.wanted["tasks"] if _used(task) is not None],
     )
+
+
+def _used(task: dict[str, Any]) -> str | None:
+    """The artifact that a task of a plan file is to use, if any."""
+    script = task.get("payload")
+    return script.get("uses") if isinstance(script, dict) else None
+
+
+def _handed(run: Run, task: dict[str, Any]) -> Handed:
+    """An artifact, and what the task that was to use it says that it got."""
+    key, result = str(_used(task)), run.board.get_task(task["id"]).result
+    read = result.get("read") if isinstance(result, dict) else None
+    entry = run.board.blackboard.get(run.wanted["plan"], key)
+    return Handed(task["id"], key, entry, read.get("sha256") if isinstance(read, dict) else None)

@@ -1,20 +1,22 @@
-"""What the demo shows at its end: who did what, what became of the killed agent's task, the graph."""
+"""What the demo shows at its end: who did what, what became of the killed agent's task, the graph, the costs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from agentmesh.cli import errors
 from agentmesh.cli.boards import show_findings
+from agentmesh.cli.demo_costs import Costs, tell_costs, usd
 from agentmesh.cli.drawing import Drawing
 from agentmesh.cli.graph import show_tree
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.text import count, duration, place
 from agentmesh.documents import document
-from agentmesh.model import Attempt, Finding, Task
+from agentmesh.model import Attempt, Entry, Finding, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,21 @@ class Killed:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """An artifact on the blackboard, None if it is not there, and the hash that the task names which used it."""
+
+    task_id: str
+    key: str
+    entry: Entry | None
+    sha256: str | None
+
+    def whole(self) -> bool:
+        """Whether what was left is what was used."""
+        value = self.entry.value if self.entry else None
+        return isinstance(value, bytes) and sha256(value).hexdigest() == self.sha256
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The board at the end of the demo."""
 
@@ -39,6 +56,8 @@ class Report:
     attempts: dict[str, list[Attempt]]
     killed: Killed | None
     findings: list[Finding]
+    costs: Costs
+    handed: list[Handed]
 
     def unfinished(self) -> list[Task]:
         """Tasks that are not completed."""
@@ -58,11 +77,17 @@ class Report:
             return None
         return lost, again
 
+    def wasted_by_killed(self) -> int:
+        """What the attempt that the killed agent lost had cost."""
+        return self.costs.of_attempt(self.killed.task_id, self.killed.fence).wasted_pusd if self.killed else 0
+
     def exit_code(self) -> int:
         """Zero only when everything that the demo claims was seen."""
         if self.violated():
             return errors.VIOLATED
-        seen = not self.unfinished() and self.reclaimed() is not None
+        healed = self.reclaimed() is not None and self.wasted_by_killed() > 0
+        whole = all(handed.whole() for handed in self.handed)
+        seen = not self.unfinished() and healed and whole and self.costs.warned()
         return errors.OK if seen else errors.FAILED
 
 
@@ -75,7 +100,12 @@ def document_of(report: Report) -> dict[str, Any]:
         "tasks": [document(task) for task in report.drawing.tasks],
         "attempts": [document(a) for found in report.attempts.values() for a in found],
         "findings": [document(finding) for finding in report.findings],
+        "usage": document(report.costs.by_agent),
+        "wasted": [document(line) for line in report.costs.by_attempt.values() if line.wasted_tokens],
+        "artifacts": [_artifact(handed) for handed in report.handed],
     }
+    if report.costs.budget is not None:
+        whole["budget"] = document(report.costs.budget) | {"warned": report.costs.warned()}
     if report.killed is not None:
         whole["killed"] = {
             "agent": report.killed.agent,
@@ -85,6 +115,11 @@ def document_of(report: Report) -> dict[str, Any]:
     return whole
 
 
+def _artifact(handed: Handed) -> dict[str, Any]:
+    found = {"key": handed.key, "used_by": handed.task_id, "whole": handed.whole()}
+    return found | ({"left_by": handed.entry.task_id, "size": handed.entry.size} if handed.entry else {})
+
+
 def tell_report(screen: Screen, report: Report) -> None:
     """The whole end of the demo."""
     screen.line()
@@ -92,10 +127,12 @@ def tell_report(screen: Screen, report: Report) -> None:
     screen.line()
     _tell_killed(screen, report)
     _tell_paths(screen, report)
+    _tell_artifacts(screen, report)
     _tell_promises(screen, report)
     screen.line()
     show_tree(screen, report.drawing)
     screen.line()
+    tell_costs(screen, report.costs, report.attempts)
     _tell_outcome(screen, report)
 
 
@@ -106,6 +143,7 @@ def _table(screen: Screen, report: Report) -> None:
         Column("ATTEMPTS", right=True),
         Column("AGENT"),
         Column("TIME", right=True),
+        Column("USD", right=True),
     ]
     screen.table(columns, [_row(screen, report, task) for task in report.drawing.tasks])
 
@@ -116,7 +154,8 @@ def _row(screen: Screen, report: Report, task: Task) -> list[Part]:
     took = duration(last.ended_us - last.started_us) if last and last.ended_us else ""
     number = (str(len(attempts)), "bold yellow" if len(attempts) > 1 else "")
     agents = " > ".join(dict.fromkeys(a.agent_id for a in attempts))
-    return [screen.symbol(task.state), (task.id, "bold"), number, agents, took]
+    cost = report.costs.of_task(task.id)
+    return [screen.symbol(task.state), (task.id, "bold"), number, agents, took, usd(cost) if cost else ""]
 
 
 def _tell_killed(screen: Screen, report: Report) -> None:
@@ -131,7 +170,8 @@ def _tell_killed(screen: Screen, report: Report) -> None:
         f" while it held {killed.task_id} (attempt {killed.fence}). {server} ",
         f"Attempt {lost.fence} was reclaimed {duration(again.started_us - lost.heartbeat_us)} "
         f"after its last sign of life, and {again.agent_id} got the task as attempt "
-        f"{again.fence}: {again.outcome}.",
+        f"{again.fence}: {again.outcome}. The {usd(report.wasted_by_killed())} USD that {killed.agent} "
+        f"had spent on it count as waste.",
     )
 
 
@@ -147,6 +187,20 @@ def _tell_paths(screen: Screen, report: Report) -> None:
                 (f"{first.task_id}, then {second.task_id}", "bold"),
                 f": both write {', '.join(sorted(shared))}, so they never ran at once.",
             )
+
+
+def _tell_artifacts(screen: Screen, report: Report) -> None:
+    """What one task left on the blackboard, another one used."""
+    for handed in report.handed:
+        entry = handed.entry
+        if entry is None or not handed.whole():
+            screen.line((f"{handed.task_id} did not get {handed.key} as it was left.", "bold red"))
+            continue
+        screen.line(
+            (f"{entry.task_id} left {handed.key} for {handed.task_id}", "bold"),
+            f": {entry.size} bytes of {entry.content_type} on the blackboard, signed with attempt {entry.fence}. "
+            f"{handed.task_id} got it whole: its result names the same SHA-256, {str(handed.sha256)[:12]}...",
+        )
 
 
 def _tell_promises(screen: Screen, report: Report) -> None:
@@ -166,7 +220,7 @@ def _tell_outcome(screen: Screen, report: Report) -> None:
         screen.line((f"{tasks} completed in {duration(report.took_us)}.", "bold green"))
     path = place(str(report.board))
     screen.line("The board stays. Look at it with:")
-    for words in ("list", "show " + _worth_a_look(report), "events"):
+    for words in ("list", "show " + _worth_a_look(report), "events", "ledger report --by task"):
         screen.copyable(f"  agentmesh {words} --board {path}")
 
 
