@@ -18,7 +18,7 @@ from agentmesh.limits import PUSD
 from agentmesh.model import BudgetLeft, Entry, EntryPage, Json, Lease, NoClaim, Status
 from agentmesh.upkeep import Observation
 
-DURATIONS = frozenset({"lease_timeout_us", "max_hold_us", "duration_us", "wasted_us", "held_us"})
+DURATIONS = frozenset({"lease_timeout_us", "max_hold_us", "duration_us", "wasted_us", "held_us", "retention_us"})
 KEPT = frozenset({"result", "payload", "value"})
 """JSON values of agents: handed on as they are, empty ones too; only None, which stands for none, is left out."""
 TOLD = ("field", "task_id", "holder", "path", "outcome", "state", "after", "namespace", "key", "version")

@@ -48,6 +48,22 @@ class NotFound(AgentMeshError):
         self.name = name
 
 
+class Pruned(NotFound):
+    """The task has ended and was pruned: how it ended is all that is known of it."""
+
+    code = "pruned"
+
+    def __init__(self, task_id: str, state: str) -> None:
+        AgentMeshError.__init__(
+            self,
+            f"Task {task_id!r} was pruned after it ended as {state}.",
+            hint="Go on without it: it is over for good.",
+        )
+        self.what = "task"
+        self.name = self.task_id = task_id
+        self.state = state
+
+
 def _a(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
@@ -128,13 +144,18 @@ class WrongState(Conflict):
 
 
 class DuplicateId(Conflict):
-    """A task of this id exists already."""
+    """A task of this id exists already, or did until it was pruned: an id never stands for two tasks."""
 
     code = "duplicate_id"
     hint = "Leave the id out to get a new one, or update the task that exists."
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"Task {task_id!r} exists already.")
+    def __init__(self, task_id: str, *, pruned: bool = False) -> None:
+        if pruned:
+            super().__init__(
+                f"Task {task_id!r} was pruned.", hint="Leave the id out to get a new one, or choose another."
+            )
+        else:
+            super().__init__(f"Task {task_id!r} exists already.")
         self.task_id = task_id
 
 
@@ -216,6 +237,7 @@ class CursorExpired(Conflict):
             hint=f"Read the board's state anew, then go on from cursor {last}.",
         )
         self.after = after
+        self.first = first
 
 
 class StoreError(AgentMeshError):

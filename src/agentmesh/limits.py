@@ -37,6 +37,7 @@ LEASE_SEC = (0.05, 7 * 86_400.0)
 HOLD_SEC = (0.05, 30 * 86_400.0)
 DELAY_SEC = (0.0, 365 * 86_400.0)
 TTL_SEC = (0.001, 3_650 * 86_400.0)
+AGE_SEC = (0.0, 3_650 * 86_400.0)
 INSTANT_US = 253_402_300_799 * 1_000_000
 """The end of the year 9999, the last that RFC 3339 can write."""
 PUSD = 10**12

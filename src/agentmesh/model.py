@@ -201,6 +201,7 @@ class PlanStatus:
     workspace: str
     counts: dict[State, int]
     paused: bool = False
+    retention_us: int | None = None
 
     @property
     def total(self) -> int:
@@ -478,3 +479,14 @@ class PlanReport:
     created: tuple[str, ...]
     updated: tuple[str, ...]
     unchanged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What a prune took away or, if it was only asked, would take: tasks by plan, events, tombstones of entries."""
+
+    tasks: int
+    plans: dict[str, int]
+    events: int
+    entry_tombstones: int
+    dry_run: bool = False

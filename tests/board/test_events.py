@@ -51,6 +51,7 @@ MUTATIONS = {
     "remove_dependency": (None, lambda board, _: board.remove_dependency("c", "a"), ["dependency_removed"]),
     "reclaim_zombies": (dead, lambda board, _: board.reclaim_zombies(), ["lease_reclaimed"]),
     "pause": (None, lambda board, _: board.pause(), ["paused"]),
+    "prune": (None, lambda board, _: board.prune(plan="default", older_than_sec=0), ["pruned"]),
     "put": (None, lambda board, _: board.blackboard.put("n", "k", 1), ["entry_put"]),
     "increment": (None, lambda board, _: board.blackboard.increment("n", "k"), ["entry_put"]),
     "append": (None, lambda board, _: board.blackboard.append("n", "k", 1), ["entry_put"]),
@@ -77,6 +78,7 @@ TABLES = (
     "entry",
     "entry_value",
     "entry_tombstone",
+    "task_tombstone",
 )
 
 

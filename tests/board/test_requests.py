@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentmesh.errors import AgentMeshError, LeaseLost, RequestConflict
+from agentmesh.errors import AgentMeshError, LeaseLost, Pruned, RequestConflict
 from tests.support.boards import claimed, done, event_count, open_board, put, rows, states
 
 HOUR = 3600
@@ -105,6 +105,20 @@ def test_a_repeated_call_is_known_to_every_process(board, board_path, clock, ver
     with open_board(board_path, clock, seed=77) as other:
         assert call("r", other) == first
     assert event_count(board) == events
+
+
+def test_a_repeated_call_whose_task_was_pruned_says_so(board, verb):
+    """What it was about is gone: that is told, unless the answer needs no task; it takes no effect anew."""
+    name, call, _ = verb
+    first = call("r")
+    board.cancel_plan("default")
+    board.prune(older_than_sec=0)
+    if name in ("cancel_plan", "pause", "put", "increment", "append"):
+        assert call("r") == first
+    else:
+        with pytest.raises(Pruned):
+            call("r")
+    assert states(board) == {}
 
 
 def test_a_request_id_with_other_arguments_is_a_conflict(board, verb):

@@ -18,6 +18,7 @@ READERS = {
     "watch": (("watch",), {"status", "running", "events", "cursor"}),
     "watch-once": (("watch", "--once"), {"status", "running", "events", "cursor"}),
     "check": (("check",), {"ok", "findings"}),
+    "prune": (("prune", "--dry-run"), {"dry_run", "tasks", "plans", "events", "entry_tombstones"}),
     "where": (("where",), {"board", "source", "exists"}),
     "next": (("next",), {"work"}),
     "memory-get": (("memory", "get", "n", "k"), {"namespace", "key", "version", "value"}),

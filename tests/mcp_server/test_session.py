@@ -109,6 +109,16 @@ def test_a_lost_lease_is_dropped_and_its_loss_still_told(session, board, claim, 
         do(session, "complete_task", task_id="a", agent_id="ada")
 
 
+def test_the_lease_of_a_pruned_task_is_given_up(session, board, claim, clock, capfd):
+    """It is over for good: said once, and never tried again."""
+    claim()
+    board.cancel_task("a")
+    board.prune(older_than_sec=0)
+    clock.advance(20)
+    assert session.renew() is None
+    assert "was pruned" in capfd.readouterr().err
+
+
 def test_a_lease_is_never_renewed_past_its_longest_hold(session, board, claim, clock):
     """The board ends it."""
     claim(max_hold_sec=100)

@@ -28,6 +28,7 @@ class PlainTask:
     charged: int = 0
     refunds: dict = field(default_factory=dict)
     end: str | None = None
+    ended: int = 0
     held: tuple | None = None
     averse: dict = field(default_factory=dict)
 
@@ -37,6 +38,8 @@ class PlainBoard:
 
     def __init__(self, lease_us):
         self.tasks = {}
+        self.ends = {}
+        self.ever = 0
         self.now = 0
         self.lease_us = lease_us
 
@@ -80,10 +83,20 @@ class PlainBoard:
         ]
         return min(ready, key=lambda task: (-self.urgency(task), task.age), default=None)
 
-    def create(self, name, **said):
+    def create(self, name, parents, **said):
         """Put a task on the board."""
-        task = self.tasks[name] = PlainTask(name, len(self.tasks), **said)
-        self.doom(task)
+        task = self.tasks[name] = PlainTask(name, self.ever, **said)
+        self.ever += 1
+        for parent, condition in parents.items():
+            self.wait(task, parent, condition)
+
+    def wait(self, task, parent, condition):
+        """Let a task wait for another, which may have been pruned."""
+        if parent in self.tasks:
+            task.parents[parent] = condition
+            self.doom(task)
+        elif not task.end and self.ends[parent] not in MET[condition]:
+            self.finish(task, "cancelled")
 
     def doom(self, task):
         """Cancel a task that can never run, and so on down."""
@@ -92,7 +105,7 @@ class PlainBoard:
 
     def finish(self, task, end):
         """End a task and tell its children."""
-        task.end, task.held = end, None
+        task.end, task.ended, task.held = end, self.now, None
         for child in self.children(task):
             self.doom(child)
 
@@ -122,3 +135,12 @@ class PlainBoard:
     def reopen(self, task):
         """Bring a final task back."""
         task.end, task.charged, task.refunds = None, 0, {}
+
+    def prune(self, age_us):
+        """Forget what ended long enough ago, but for how it ended, unless an open task waits for it."""
+        for task in list(self.tasks.values()):
+            if task.end and task.ended <= self.now - age_us and all(child.end for child in self.children(task)):
+                self.ends[task.name] = task.end
+                for child in self.children(task):
+                    del child.parents[task.name]
+                del self.tasks[task.name]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from agentmesh.errors import CycleRefused, LeaseLost, WrongState
+from agentmesh.errors import CycleRefused, LeaseLost, Pruned, WrongState
 from agentmesh.model import CONDITIONS
 from tests.model.plain import FINAL, MET, PlainBoard
 from tests.support.boards import open_board, violations
@@ -54,8 +54,8 @@ class BoardAgainstModel(RuleBasedStateMachine):
     )
     def create(self, *, data, priority, requires, writes, delay, attempts):
         """A task with up to three parents."""
-        name = f"t{len(self.model.tasks)}"
-        names = sorted(self.model.tasks)
+        name = f"t{self.model.ever}"
+        names = sorted({**self.model.tasks, **self.model.ends})
         parents = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names else []
         edges = {parent: data.draw(st.sampled_from(CONDITIONS)) for parent in parents}
         not_before = self.model.now + delay * 1_000_000 if delay else 0
@@ -69,8 +69,8 @@ class BoardAgainstModel(RuleBasedStateMachine):
             max_attempts=attempts,
             **({"not_before": not_before / 1_000_000} if delay else {}),
         )
-        said = {"priority": priority, "parents": edges, "requires": requires, "writes": writes}
-        self.model.create(name, **said, max_attempts=attempts, not_before=not_before)
+        said = {"priority": priority, "requires": requires, "writes": writes}
+        self.model.create(name, edges, **said, max_attempts=attempts, not_before=not_before)
 
     @rule(agent=AGENTS, able=ABLE)
     def claim(self, agent, able):
@@ -88,6 +88,10 @@ class BoardAgainstModel(RuleBasedStateMachine):
     def end(self, data, verb):
         """What a holder, present or past, does with a lease it once got."""
         lease = data.draw(st.sampled_from(self.leases))
+        if lease.task_id in self.model.ends:
+            with pytest.raises(Pruned):
+                self.act(verb, lease)
+            return
         task = self.model.tasks[lease.task_id]
         held = task.held is not None and task.fence == lease.fence
         with contextlib.nullcontext() if held else pytest.raises(LeaseLost):
@@ -166,6 +170,17 @@ class BoardAgainstModel(RuleBasedStateMachine):
             child.parents[parent.name] = condition
             self.model.doom(child)
 
+    @precondition(lambda self: self.model.tasks and self.model.ends)
+    @rule(data=st.data(), condition=st.sampled_from(CONDITIONS))
+    def add_edge_to_the_past(self, data, condition):
+        """To a task that was pruned: it has ended, so the edge is met or impossible."""
+        child, parent = self.any_task(data), data.draw(st.sampled_from(sorted(self.model.ends)))
+        late = child.end or child.held
+        with pytest.raises(WrongState) if late else contextlib.nullcontext():
+            self.board.add_dependency(child.name, parent, condition=condition)
+        if not late:
+            self.model.wait(child, parent, condition)
+
     @precondition(lambda self: any(task.parents for task in self.model.tasks.values()))
     @rule(data=st.data())
     def remove_edge(self, data):
@@ -195,6 +210,12 @@ class BoardAgainstModel(RuleBasedStateMachine):
         self.clock.advance(seconds)
         self.model.now = self.clock.now_us()
 
+    @rule(age=st.sampled_from([0, 30, 600]))
+    def prune(self, age):
+        """What ended that long ago is forgotten; the history is kept short, too."""
+        self.board.prune(older_than_sec=age)
+        self.model.prune(age * 1_000_000)
+
     @rule()
     def reclaim(self):
         """The due leases are taken back by hand."""
@@ -206,7 +227,9 @@ class BoardAgainstModel(RuleBasedStateMachine):
         """States, urgencies, fences and charges are the same, and every promise holds on the rows."""
         if not hasattr(self, "board"):
             return
-        for task in self.board.list_tasks(limit=500).tasks:
+        there = self.board.list_tasks(limit=500).tasks
+        assert [task.id for task in there] == list(self.model.tasks)
+        for task in there:
             plain = self.model.tasks[task.id]
             state = self.model.state(plain)
             if state == "pending" and plain.not_before and task.state == "scheduled":

@@ -310,7 +310,7 @@ def test_a_store_may_do_without_the_gate(board_path, gates):
     store = connect(board_path, StoreOptions(gated=False, busy_timeout_us=50_000_000))
     with gates().turn(0) as granted:
         assert granted
-        store.write(lambda tx: tx.execute("insert_plan", name="p", workspace="", now_us=tx.now))
+        store.write(lambda tx: tx.execute("insert_plan", name="p", workspace="", retention_us=None, now_us=tx.now))
     store.close()
 
 

@@ -26,6 +26,7 @@ GROWING = {
     "result",
     "task",
     "task_tag",
+    "task_tombstone",
     "usage_entry",
 }
 """Tables with a row per task, edge, agent or call. Plans, capability sets, tallies and pauses stay few."""
@@ -67,6 +68,9 @@ FINE = {
     ("budgets_before", "USE TEMP B-TREE FOR ORDER BY"): "budgets stay few",
     ("budgets_over", "USE TEMP B-TREE FOR ORDER BY"): "eight budgets at most",
     ("holds_below", "USE TEMP B-TREE FOR GROUP BY"): "the patterns held below one folder",
+    ("kin_of", "USE TEMP B-TREE FOR ORDER BY"): "the children of one task that is pruned",
+    ("roll_up_usage", "USE TEMP B-TREE FOR GROUP BY"): "the entries of one task that is pruned",
+    ("roll_up_attempts", "USE TEMP B-TREE FOR GROUP BY"): "the attempts of one task that is pruned",
 }
 
 

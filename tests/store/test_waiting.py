@@ -162,7 +162,7 @@ def test_a_waiter_sees_that_something_was_committed(store, waiters, clock):
         other.create_task("t")
     assert waiter.changed()
     assert not waiter.changed()
-    store.write(lambda tx: tx.execute("insert_plan", name="p", workspace="", now_us=0))
+    store.write(lambda tx: tx.execute("insert_plan", name="p", workspace="", retention_us=None, now_us=0))
     assert waiter.changed()
 
 

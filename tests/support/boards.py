@@ -5,6 +5,8 @@ from pathlib import Path
 
 from agentmesh import Board
 
+ENDS = ("completed", "failed", "cancelled")
+
 
 def open_board(path, clock, *, seed=0, **options):
     """A board on a test's clock; `seed` makes its ids, secrets and jitter those of the last run."""
@@ -60,6 +62,24 @@ def claimed(board, task_id, agent_id="worker", **wishes):
 def done(board, task_id, result=None):
     """Claim and complete a task."""
     return claimed(board, task_id).complete(result)
+
+
+def ended(board, task_id, how="completed"):
+    """Bring a task to its end; the lease that did it, if one did."""
+    if how == "cancelled":
+        board.cancel_task(task_id)
+        return None
+    claim = claimed(board, task_id)
+    claim.complete({"n": 1}) if how == "completed" else claim.fail("x", retry=False)
+    return claim.lease
+
+
+def buried(board, task_id="a", how="completed"):
+    """Put a task on the board, end it and prune it; its last lease."""
+    put(board, task_id)
+    lease = ended(board, task_id, how)
+    assert board.prune(older_than_sec=0).plans == {"default": 1}
+    return lease
 
 
 class Loaded:

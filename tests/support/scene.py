@@ -60,7 +60,21 @@ def prepare(path):
         board.claim_task("cyd", plan="side").release()
         board.blackboard.put("notes", "kept", [1])
         board.blackboard.put("notes", "over", "x", ttl_sec=1)
+        _past(board)
     return Scene(path, ann, bob)
+
+
+def _past(board):
+    """A plan that has been worked off, with all that may hang on its tasks; what waited for it is in another plan."""
+    board.create_task("t", id="past", plan="past", description="d", payload=[1], tags=["x"], writes=["old/**"])
+    board.create_task("t", id="past-too", plan="past", depends_on=["past"])
+    board.create_task("t", id="doomed", plan="side", depends_on=["past-too", "past"])
+    first = board.claim_task("cyd", task_id="past")
+    first.note("n")
+    board.ledger.record(lease=first, model="m", input_tokens=1, cost_usd="0.5")
+    first.release()
+    board.claim_task("dan", task_id="past").complete({"r": 1})
+    board.cancel_task("past-too")
 
 
 ACTS = {
@@ -94,6 +108,7 @@ ACTS = {
     "reopen": lambda board, _: board.reopen_task("done", cascade=True),
     "update": lambda board, _: board.update_task("far", priority=50, writes=["z"], description="new"),
     "pause": lambda board, _: board.pause(plan="default"),
+    "prune": lambda board, _: board.prune(plan="past", older_than_sec=0),
     "put": lambda board, scene: board.blackboard.put("notes", "new", b"x", lease=scene.bob, request_id="put"),
     "append": lambda board, _: board.blackboard.append("notes", "kept", 2),
     "delete": lambda board, _: board.blackboard.delete("notes", "kept"),

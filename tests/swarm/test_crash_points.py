@@ -11,6 +11,7 @@ import signal
 import apsw
 import pytest
 
+from agentmesh.board import prune
 from agentmesh.errors import StoreError
 from agentmesh.store import sqlite_copy
 from tests.support.boards import rows, violations
@@ -31,6 +32,7 @@ KILLED = [
     "create batch",
     "reclaim",
     "reopen",
+    "prune",
 ]
 
 
@@ -112,6 +114,28 @@ def test_a_process_that_is_killed_at_any_point_leaves_all_or_nothing(scenes, act
             assert everything(board) == (after if there else before), point
             assert rows(board, "PRAGMA integrity_check") == [("ok",)]
             assert violations(board) == {}
+
+
+def _die_in_small_batches(line, scene, number):
+    prune.TASKS_AT_ONCE = 1
+    _die(line, scene, "prune", number)
+
+
+@pytest.mark.multiproc
+@pytest.mark.kill
+def test_a_prune_that_is_killed_between_its_batches_is_finished_by_the_next(scenes, monkeypatch):
+    """Each batch is there whole or not at all, and what is pruned in two runs is what is pruned in one."""
+    monkeypatch.setattr(prune, "TASKS_AT_ONCE", 1)
+    _, after, points = reference(scenes(), "prune")
+    assert points.count("committed") == 2
+    for number in range(1, len(points) + 1):
+        scene = scenes()
+        worker = Worker(_die_in_small_batches, scene, number)
+        assert worker.end() == -signal.SIGKILL
+        with scene.open(seed=3, create=False) as board:
+            assert violations(board) == {}
+            ACTS["prune"](board, scene)
+            assert everything(board) == after
 
 
 @pytest.mark.multiproc

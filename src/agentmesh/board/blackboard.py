@@ -2,8 +2,9 @@
 
 An entry is missing when it was never put, was deleted, or has expired; which of these makes no difference to anybody,
 and whether an expired one was swept makes none either. Its version counts its writes and goes on counting when it
-comes back, so a compare-and-set never takes a new value for the old one. The board's clock alone says what has expired:
-if it is set back, an entry that was not swept meanwhile is there again until its time.
+comes back, so a compare-and-set never takes a new value for the old one; what a prune has forgotten begins anew. The
+board's clock alone says what has expired: if it is set back, an entry that was not swept meanwhile is there again until
+its time.
 
 Namespaces match by whole segments and keys by prefix, both as ranges of an index: no character has a meaning in a
 pattern. The ranges lean on what names cannot hold: a blank, which sorts before all that they can, and the last code
@@ -207,7 +208,9 @@ def delete(change: Change, place: Place, author: Author, if_version: int | None)
 
 def bury(change: Change, row: Row) -> None:
     """Take an entry's rows away and leave its tombstone."""
-    change.tx.execute("add_tombstone", namespace=row["namespace"], key=row["key"], version=row["version"])
+    change.tx.execute(
+        "add_tombstone", namespace=row["namespace"], key=row["key"], version=row["version"], now_us=change.now
+    )
     change.tx.execute("drop_entry_value", pk=row["pk"])
     if change.tx.execute("drop_entry", pk=row["pk"], was=row["version"]) != 1:
         raise StoreError(f"Entry {row['key']!r} changed under a lock.")

@@ -98,14 +98,15 @@ class Change:
         if self.tx.execute(statement, task_pk=row["pk"], fence=row["fence"], **values) != 1:
             raise StoreError(f"Attempt {row['fence']} of task {row['id']!r} changed under a lock.")
 
-    def count(self, task: Row, was: State | None, to: State) -> None:
-        """Enter a task's way from one state to another into the books."""
+    def count(self, task: Row, was: State | None, to: State | None) -> None:
+        """Enter a task's way from one state to another into the books; None stands for not being on the board."""
         tally = self._tallies.get(task["plan_pk"])
         if tally is None:
             tally = self._tallies[task["plan_pk"]] = dict.fromkeys(STATES, 0)
         if was is not None:
             tally[was] -= 1
-        tally[to] += 1
+        if to is not None:
+            tally[to] += 1
         if to == "pending":
             self.ready += 1
         if task["pool_pk"] is not None and "pending" in (was, to):

@@ -128,6 +128,7 @@ def claim(
     reply = once(change, ask.agent_id, call, act)
     if answers:
         return answers[0]
+    task_row(change.tx, reply["task_id"])  # it may have been pruned since
     held = change.tx.fetch_one("held_attempt", id=reply["task_id"], fence=reply["fence"]) or {}
     lease = Lease(reply["task_id"], reply["fence"], held["secret"], held["expires_us"])
     left = budgets.left(change.tx, held, ask.agent_id)

@@ -7,7 +7,7 @@ from collections import deque
 from agentmesh.board import urgency
 from agentmesh.board.change import Change
 from agentmesh.board.leases import end_open_attempt
-from agentmesh.board.lookup import ready_state, task_row
+from agentmesh.board.lookup import known_row, ready_state, task_row
 from agentmesh.errors import CycleRefused, InvalidArgument, WrongState
 from agentmesh.model import FINAL, Condition, State
 from agentmesh.rules import MET, conditions_met_by, is_met
@@ -51,7 +51,7 @@ def cancel(change: Change, task: Row, reason: str | None, agent_id: str | None, 
 
 
 def add(change: Change, child: Row, parent: Row, condition: Condition, agent_id: str) -> None:
-    """Let a task wait for another; the edge is in force at once.
+    """Let a task wait for another; the edge is in force at once. One that was pruned needs no edge: it has ended.
 
     Raises:
         WrongState: the child is final or running.
@@ -66,6 +66,8 @@ def add(change: Change, child: Row, parent: Row, condition: Condition, agent_id:
         return
     if child["state"] in FINAL or child["state"] == "in_progress":
         raise WrongState(child["id"], child["state"], "dependencies are added before a task is handed out")
+    if parent["pk"] is None and is_met(condition, parent["state"]):
+        return
     _refuse_cycle(change.tx, child, parent)
     change.event("dependency_added", child, agent_id=agent_id, parent=parent["id"], condition=condition)
     connect(change, child, parent, condition)
@@ -74,8 +76,9 @@ def add(change: Change, child: Row, parent: Row, condition: Condition, agent_id:
 def connect(change: Change, child: Row, parent: Row, condition: Condition) -> None:
     """Enter an edge that has been found right, and draw its consequences."""
     met = is_met(condition, parent["state"])
-    change.tx.execute("add_edge", child_pk=child["pk"], parent_pk=parent["pk"], condition=condition)
-    change.tx.execute("count_edge", pk=child["pk"], parents=1, unmet=0 if met else 1)
+    if parent["pk"] is not None:
+        change.tx.execute("add_edge", child_pk=child["pk"], parent_pk=parent["pk"], condition=condition)
+        change.tx.execute("count_edge", pk=child["pk"], parents=1, unmet=0 if met else 1)
     if met:
         return
     if parent["state"] in FINAL:
@@ -189,7 +192,7 @@ def unmet_edges(tx: Transaction, task: Row) -> int:
 
 
 def both_ends(change: Change, child_id: str, parent_id: str) -> tuple[Row, Row]:
-    """The two tasks of an edge, with the graph and their rows locked.
+    """The two tasks of an edge, with the graph and their rows locked; the parent may be a tombstone (`known_row`).
 
     Raises:
         NotFound: one of them is not on the board.
@@ -197,5 +200,4 @@ def both_ends(change: Change, child_id: str, parent_id: str) -> tuple[Row, Row]:
     change.tx.execute("lock_graph")
     for name in sorted({child_id, parent_id}):
         change.tx.execute("lock_task", id=name)
-    child, parent = task_row(change.tx, child_id), task_row(change.tx, parent_id)
-    return child, parent
+    return task_row(change.tx, child_id), known_row(change.tx, parent_id)

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from agentmesh.board import budgets, paths
 from agentmesh.board.change import Change
-from agentmesh.board.lookup import ready_state
-from agentmesh.errors import HoldExhausted, LeaseLost, NotFound, TaskCancelled
+from agentmesh.board.lookup import ready_state, task_row
+from agentmesh.errors import HoldExhausted, LeaseLost, TaskCancelled
 from agentmesh.model import FailureKind, Lease, Outcome
 from agentmesh.rules import AVERSION_US, JITTER_BITS, REFUND_CEILING, WASTED, refund_key, retry_delay_us
 from agentmesh.store.base import Row, Transaction
@@ -22,14 +22,13 @@ def shown(tx: Transaction, lease: Lease) -> Row:
     """The task and attempt that a lease names, if the token is the attempt's own; it may be over.
 
     Raises:
-        NotFound: the task is not on the board.
+        NotFound: the task is not on the board (`Pruned` if it was there once).
         LeaseLost: there is no such attempt, or the token is not its own.
     """
     tx.execute("lock_task", id=lease.task_id)
     row = tx.fetch_one("held_attempt", id=lease.task_id, fence=lease.fence)
     if row is None:
-        if tx.fetch_one("task_by_id", id=lease.task_id) is None:
-            raise NotFound("task", lease.task_id)
+        task_row(tx, lease.task_id)
         raise LeaseLost(lease.task_id, lease.fence)
     if not hmac.compare_digest(row["secret"].encode(), lease.secret.encode("utf-8", "replace")):
         raise LeaseLost(lease.task_id, lease.fence, row["outcome"])

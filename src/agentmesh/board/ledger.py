@@ -12,7 +12,7 @@ from typing import Any
 
 from agentmesh.board import budgets, leases
 from agentmesh.board.change import Change
-from agentmesh.board.lookup import locked_row, task_row
+from agentmesh.board.lookup import known_row, task_row
 from agentmesh.errors import NotFound
 from agentmesh.model import Lease, Usage, UsageEntry, UsagePage, UsageReceipt
 from agentmesh.rules import DAY_US, WASTED
@@ -56,12 +56,13 @@ def of_lease(tx: Transaction, lease: Lease) -> Account:
 
 
 def of_task(tx: Transaction, task_id: str, agent_id: str) -> Account:
-    """The account of an agent at a task: that of the attempt which it had last, if it had one.
+    """The account of an agent at a task: that of the attempt which it had last, if it had one. A pruned one has none.
 
     Raises:
-        NotFound: the task is not on the board.
+        NotFound: the task is not on the board and never was.
     """
-    task = locked_row(tx, task_id)
+    tx.execute("lock_task", id=task_id)
+    task = known_row(tx, task_id)
     return Account(agent_id, task, tx.fetch_one("last_attempt_of_agent", task_pk=task["pk"], agent_id=agent_id))
 
 
@@ -98,7 +99,7 @@ def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
     left = budgets.spend(change, task, account.agent_id, pusd=spend.cost_pusd, tokens=tokens, drawn=drawn)
     told = {"unpriced": True} if spend.cost_pusd is None else {"cost_pusd": pusd}
     change.event("usage_recorded", task, fence=fence, agent_id=account.agent_id, tokens=tokens, **told)
-    named = {"plan": task["plan"] if task else None, "task_id": task["id"] if task else None}
+    named = {"plan": task["plan"] if task else None, "task_id": task["id"] if task and task["pk"] else None}
     written = _entry({"pk": added["pk"], "at_us": change.now, "fence": fence, **values, **priced, **named})
     return UsageReceipt(written, left)
 

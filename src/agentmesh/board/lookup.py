@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.board import records
-from agentmesh.errors import NotFound
+from agentmesh.errors import NotFound, Pruned
 from agentmesh.model import State, Task
 from agentmesh.store.base import Row, Transaction
 
@@ -12,19 +12,36 @@ def task_row(tx: Transaction, task_id: str) -> Row:
     """A task's row.
 
     Raises:
-        NotFound: it is not on the board.
+        NotFound: it is not on the board (`Pruned` if it was there once).
     """
-    row = tx.fetch_one("task_by_id", id=task_id)
+    row = known_row(tx, task_id)
+    if row["pk"] is None:
+        raise Pruned(task_id, row["state"])
+    return row
+
+
+def known_row(tx: Transaction, task_id: str) -> Row:
+    """A task's row or, if it was pruned, its tombstone, whose key is None: it says how it ended, and in which plan.
+
+    Raises:
+        NotFound: it is not on the board and never was.
+    """
+    row = find_row(tx, task_id)
     if row is None:
         raise NotFound("task", task_id)
     return row
+
+
+def find_row(tx: Transaction, task_id: str) -> Row | None:
+    """A task's row, else its tombstone, whose key is None; None when the id was never used."""
+    return tx.fetch_one("task_by_id", id=task_id) or tx.fetch_one("tombstone_of", id=task_id)
 
 
 def locked_row(tx: Transaction, task_id: str) -> Row:
     """A task's row, locked until the transaction ends.
 
     Raises:
-        NotFound: it is not on the board.
+        NotFound: it is not on the board (`Pruned` if it was there once).
     """
     tx.execute("lock_task", id=task_id)
     return task_row(tx, task_id)

@@ -6,21 +6,30 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentmesh import limits
 from agentmesh.board import dependencies, tasks
 from agentmesh.board.change import Change
+from agentmesh.board.lookup import find_row
 from agentmesh.board.specs import Spec, read_spec
 from agentmesh.errors import InvalidArgument, WrongState
 from agentmesh.model import FINAL, PlanReport, Task
 
-KNOWN = frozenset({"plan", "workspace", "defaults", "tasks"})
+KNOWN = frozenset({"plan", "workspace", "retention_sec", "defaults", "tasks"})
 DETAILS = ("title", "description", "priority", "requires", "tags", "writes", "reads", "max_attempts", "estimate_tokens")
 
 
-def read_plan(document: Mapping[str, Any]) -> tuple[str, str | None, list[Spec]]:
-    """Check a plan: its name, its workspace if it names one, its tasks, each of which needs an id.
+class Terms(NamedTuple):
+    """What a plan says of itself; None where it says nothing."""
+
+    name: str
+    workspace: str | None
+    retention_us: int | None
+
+
+def read_plan(document: Mapping[str, Any]) -> tuple[Terms, list[Spec]]:
+    """Check a plan: what it says of itself, and its tasks, each of which needs an id.
 
     Raises:
         InvalidArgument: a field is unknown, missing or out of its limits; it names the place.
@@ -33,6 +42,8 @@ def read_plan(document: Mapping[str, Any]) -> tuple[str, str | None, list[Spec]]
     name = limits.name("plan", document.get("plan", "default"))
     space = document.get("workspace")
     workspace = None if space is None else limits.text("workspace", space, limits.NAME, least=0)
+    kept = document.get("retention_sec")
+    retention_us = None if kept is None else limits.duration_us("retention_sec", kept, limits.AGE_SEC)
     defaults = {} if document.get("defaults") is None else document["defaults"]
     if not isinstance(defaults, Mapping) or {"id", "title", "plan"} & set(defaults):
         raise InvalidArgument("defaults", "must be an object of task fields, without id, title and plan")
@@ -43,30 +54,32 @@ def read_plan(document: Mapping[str, Any]) -> tuple[str, str | None, list[Spec]]
         if spec.id in listed:
             raise InvalidArgument(f"tasks[{place}].id", f"lists {spec.id!r} a second time")
         listed.add(spec.id)
-    return name, workspace, specs
+    return Terms(name, workspace, retention_us), specs
 
 
-def apply(change: Change, name: str, workspace: str | None, specs: Sequence[Spec], agent_id: str) -> PlanReport:
-    """Bring the board in line with a plan; tasks that the plan does not list are left alone.
+def apply(change: Change, terms: Terms, specs: Sequence[Spec], agent_id: str) -> PlanReport:
+    """Bring the board in line with a plan; tasks that it does not list, or that were pruned, are left alone.
 
     Raises:
         WrongState: a listed task is final and was to change.
         DuplicateId: a listed task exists in another plan.
     """
-    tasks.plan(change, name, workspace)
+    tasks.plan(change, *terms)
     fresh, old = [], []
     for spec in specs:
-        there = change.tx.fetch_one("task_by_id", id=spec.id or "")
+        there = find_row(change.tx, spec.id or "")
         if there is None:
             fresh.append(spec)
-        elif there["plan"] != name:
-            raise WrongState(spec.id or "", there["state"], f"it belongs to plan {there['plan']!r}, not to {name!r}")
-        else:
+        elif there["plan"] != terms.name:
+            problem = f"it belongs to plan {there['plan']!r}, not to {terms.name!r}"
+            raise WrongState(spec.id or "", there["state"], problem)
+        elif there["pk"] is not None:
             old.append(spec)
     created = tasks.insert(change, fresh, agent_id)
     updated = [spec.id or "" for spec in old if _bring_in_line(change, spec, agent_id)]
-    unchanged = [spec.id or "" for spec in old if spec.id not in updated]
-    return PlanReport(name, tuple(created), tuple(updated), tuple(unchanged))
+    changed = {*created, *updated}
+    unchanged = [spec.id or "" for spec in specs if spec.id not in changed]
+    return PlanReport(terms.name, tuple(created), tuple(updated), tuple(unchanged))
 
 
 def _read_task(wish: object, defaults: Mapping[str, Any], plan: str, where: str) -> Spec:
@@ -83,7 +96,8 @@ def _read_task(wish: object, defaults: Mapping[str, Any], plan: str, where: str)
 def _bring_in_line(change: Change, spec: Spec, agent_id: str) -> bool:
     task = tasks.get(change.tx, spec.id or "")
     fields = _differences(task, spec)
-    edges = set(spec.depends_on) ^ set(task.depends_on)
+    differ = set(spec.depends_on) ^ set(task.depends_on)
+    edges = {edge for edge in differ if change.tx.fetch_one("tombstone_of", id=edge.id) is None}
     if not fields and not edges:
         return False
     if task.state in FINAL:

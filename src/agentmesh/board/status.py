@@ -12,7 +12,7 @@ def status(tx: Transaction) -> Status:
     pauses = tuple(records.pause(row) for row in tx.fetch_all("pauses"))
     paused = {pause.name for pause in pauses if pause.scope == "plan"}
     plans = tuple(
-        PlanStatus(row["plan"], row["workspace"], _counts(row), row["plan"] in paused)
+        PlanStatus(row["plan"], row["workspace"], _counts(row), row["plan"] in paused, row["retention_us"])
         for row in tx.fetch_all("tallies")
     )
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentmesh.board import budgets, dependencies, paths, records
 from agentmesh.board.change import Change
-from agentmesh.board.lookup import locked_row, ready_state, task_row
+from agentmesh.board.lookup import known_row, locked_row, ready_state, task_row
 from agentmesh.board.specs import Reader, Spec, names_text
 from agentmesh.clock import word
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, WrongState
@@ -24,7 +24,7 @@ def insert(change: Change, specs: Sequence[Spec], agent_id: str) -> list[str]:
     """Put tasks on the board, all or none; they may wait for each other. Their ids, in the order of `specs`.
 
     Raises:
-        DuplicateId: an id is taken, or named twice.
+        DuplicateId: an id is taken, was that of a task that was pruned, or is named twice.
         NotFound: a dependency is neither on the board nor among the new tasks.
         CycleRefused: the new tasks wait for each other in a circle.
     """
@@ -37,11 +37,14 @@ def insert(change: Change, specs: Sequence[Spec], agent_id: str) -> list[str]:
         unmet = sum(
             edge.id in named or not is_met(edge.condition, outside[edge.id]["state"]) for edge in spec.depends_on
         )
-        rows[name] = _insert_one(change, name, spec, urgency=urgencies[name], unmet=unmet, agent_id=agent_id)
+        parents = sum(edge.id in named or outside[edge.id]["pk"] is not None for edge in spec.depends_on)
+        found = {"urgency": urgencies[name], "parents": parents, "unmet": unmet}
+        rows[name] = _insert_one(change, name, spec, agent_id, **found)
     for name, spec in named.items():
         for edge in spec.depends_on:
-            parent = rows.get(edge.id) or outside[edge.id]
-            change.tx.execute("add_edge", child_pk=rows[name]["pk"], parent_pk=parent["pk"], condition=edge.condition)
+            parent_pk = (rows.get(edge.id) or outside[edge.id])["pk"]
+            if parent_pk is not None:
+                change.tx.execute("add_edge", child_pk=rows[name]["pk"], parent_pk=parent_pk, condition=edge.condition)
     _after_insert(change, named, rows, outside)
     return list(named)
 
@@ -159,19 +162,22 @@ def pool(change: Change, plan_pk: int, requires_pk: int, writes: Sequence[str], 
     return int(row["pk"]) if row else None
 
 
-def plan(change: Change, name: str, workspace: str | None = None) -> int:
+def plan(change: Change, name: str, workspace: str | None = None, retention_us: int | None = None) -> int:
     """The key of a plan, entered if it is new.
 
     Raises:
-        InvalidArgument: it is there with another workspace.
+        InvalidArgument: it is there with another workspace or retention.
     """
     row = change.tx.fetch_one("plan_by_name", name=name)
     if row is None:
-        change.tx.execute("insert_plan", name=name, workspace=workspace or "", now_us=change.now)
+        terms: dict[str, Value] = {"workspace": workspace or "", "retention_us": retention_us}
+        change.tx.execute("insert_plan", name=name, now_us=change.now, **terms)
         row = change.tx.fetch_one("plan_by_name", name=name)
     assert row is not None  # noqa: S101 - it was inserted a moment ago, in this transaction
     if workspace is not None and row["workspace"] != workspace:
         raise InvalidArgument("workspace", f"plan {name!r} has workspace {row['workspace']!r}, which cannot change")
+    if retention_us not in (None, row["retention_us"]):
+        raise InvalidArgument("retention_sec", f"plan {name!r} was made with another or none, which cannot change")
     return int(row["pk"])
 
 
@@ -180,8 +186,10 @@ def _named(change: Change, specs: Sequence[Spec]) -> dict[str, Spec]:
     named: dict[str, Spec] = {}
     for spec in specs:
         name = spec.id or _new_id(change, named)
-        if name in named or (spec.id and change.tx.fetch_one("task_by_id", id=name)):
+        if name in named:
             raise DuplicateId(name)
+        if spec.id and (taken := change.tx.fetch_one("id_taken", id=name)):
+            raise DuplicateId(name, pruned=bool(taken["pruned"]))
         named[name] = spec
     return named
 
@@ -189,7 +197,7 @@ def _named(change: Change, specs: Sequence[Spec]) -> dict[str, Spec]:
 def _new_id(change: Change, taken: Mapping[str, Spec]) -> str:
     while True:
         name = "task_" + word(change.chance, ID_LETTERS)
-        if name not in taken and change.tx.fetch_one("task_by_id", id=name) is None:
+        if name not in taken and change.tx.fetch_one("id_taken", id=name) is None:
             return name
 
 
@@ -200,9 +208,11 @@ def _refuse_circle(named: Mapping[str, Spec]) -> None:
 
 
 def _outside(change: Change, named: Mapping[str, Spec]) -> dict[str, Row]:
-    """The rows, locked in one order, of the tasks on the board that the new ones wait for."""
-    wanted = {edge.id for spec in named.values() for edge in spec.depends_on} - named.keys()
-    return {name: locked_row(change.tx, name) for name in sorted(wanted)}
+    """The rows, locked in one order, of what is on the board, or was pruned, that the new tasks wait for."""
+    wanted = sorted({edge.id for spec in named.values() for edge in spec.depends_on} - named.keys())
+    for name in wanted:
+        change.tx.execute("lock_task", id=name)
+    return {name: known_row(change.tx, name) for name in wanted}
 
 
 def _urgencies(named: Mapping[str, Spec]) -> dict[str, int]:
@@ -225,7 +235,7 @@ def _urgencies(named: Mapping[str, Spec]) -> dict[str, int]:
     return found
 
 
-def _insert_one(change: Change, name: str, spec: Spec, *, urgency: int, unmet: int, agent_id: str) -> Row:
+def _insert_one(change: Change, name: str, spec: Spec, agent_id: str, *, urgency: int, parents: int, unmet: int) -> Row:
     plan_pk = plan(change, spec.plan)
     requires_pk = requirement(change, spec.requires)
     pool_pk = pool(change, plan_pk, requires_pk, spec.writes, spec.reads)
@@ -241,7 +251,7 @@ def _insert_one(change: Change, name: str, spec: Spec, *, urgency: int, unmet: i
         urgency=urgency,
         requires_pk=requires_pk,
         pool_pk=pool_pk,
-        parents=len(spec.depends_on),
+        parents=parents,
         unmet=unmet,
         max_attempts=spec.max_attempts,
         lease_timeout_us=spec.lease_timeout_us,

@@ -53,6 +53,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "board_closed": 31,
     "forked_board": 32,
     "output_error": 33,
+    "pruned": 34,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

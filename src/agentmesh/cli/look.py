@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from agentmesh.cli.command import App, command
@@ -10,7 +12,11 @@ from agentmesh.cli.records import event_parts
 from agentmesh.cli.screen import STYLES, Column, Part, Screen
 from agentmesh.cli.text import count, duration, instant
 from agentmesh.documents import document
+from agentmesh.errors import CursorExpired
 from agentmesh.model import STATES, Explanation, PlanStatus, State, Status
+
+if TYPE_CHECKING:
+    from agentmesh.board.facade import Board
 
 CAUSE_STYLES = {
     "impossible": "bold red",
@@ -85,15 +91,25 @@ def show_causes(screen: Screen, explanation: Explanation) -> None:
         screen.line((f"  and {count(explanation.more, 'more cause')}", "dim"))
 
 
+def _beginning(board: Board) -> int:
+    """The cursor before the oldest event that is kept."""
+    try:
+        board.events(limit=1)
+    except CursorExpired as expired:  # the first ones were pruned
+        return expired.first - 1
+    return 0
+
+
 @command()
-@click.option("--after", type=int, default=0, show_default=True, help="Only what came after this event.")
+@click.option("--after", type=int, help="Only what came after this event.")
 @click.option("--limit", type=int, default=200, show_default=True, help="At most so many.")
 @click.pass_obj
-def events(app: App, after: int, limit: int) -> None:
+def events(app: App, after: int | None, limit: int) -> None:
     """Read the history, oldest first; --after goes on where a page ended."""
     with app.open() as board:
-        page = board.events(after, limit=limit)
-    cursor = page[-1].seq if page else after
+        start = _beginning(board) if after is None else after
+        page = board.events(start, limit=limit)
+    cursor = page[-1].seq if page else start
 
     def people(screen: Screen) -> None:
         for event in page:

@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "check": "boards:check",
         "doctor": "upkeep:doctor",
         "backup": "upkeep:backup",
+        "prune": "prune:prune",
         "run": "run:run",
         "demo": "demo:demo",
     },

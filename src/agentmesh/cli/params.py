@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from agentmesh.model import OPERATOR, Json, Lease
 
 AGENT_VARIABLE: Final = "AGENTMESH_AGENT"
 LEASE_VARIABLE: Final = "AGENTMESH_LEASE"
+AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d|)")
+SECONDS: Final = {"": 1, "s": 1, "min": 60, "h": 3_600, "d": 86_400}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -45,12 +48,12 @@ def read_json(text: str) -> Json:
 
 
 if TYPE_CHECKING:  # generic since click 8.4, and not to be subscripted before
-    _JsonType = click.ParamType[Any]
+    _AnyType = click.ParamType[Any]
 else:
-    _JsonType = click.ParamType
+    _AnyType = click.ParamType
 
 
-class JsonValue(_JsonType):
+class JsonValue(_AnyType):
     """A JSON value: written out, `@FILE` to read one from a file, `@-` from standard input."""
 
     name = "json"
@@ -65,6 +68,19 @@ class JsonValue(_JsonType):
             self.fail("the file is not UTF-8.", param, ctx)
         except ValueError as error:
             self.fail(f"not valid JSON: {error}. A plain text needs quotes: '\"done\"'.", param, ctx)
+
+
+class Age(_AnyType):
+    """How long ago: `30d`, `12h`, `90min`, `45s`; a bare number is seconds."""
+
+    name = "age"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the age, in seconds."""
+        found = AGE.fullmatch(str(value))
+        if found is None:
+            self.fail("an age is such as 30d, 12h, 90min or 45s.", param, ctx)
+        return float(found[1]) * SECONDS[found[2]]
 
 
 def _text_of(value: str) -> str:

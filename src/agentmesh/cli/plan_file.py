@@ -65,6 +65,7 @@ class PlanDocument(_Strict):
 
     plan: str = "default"
     workspace: str | None = None
+    retention_sec: float | None = None
     defaults: TaskDefaults = Field(default_factory=TaskDefaults)
     tasks: list[TaskEntry]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmesh.clock import Clock
-from agentmesh.errors import AgentMeshError, HoldExhausted, InvalidArgument, LeaseLost, LeaseUnknown
+from agentmesh.errors import AgentMeshError, HoldExhausted, InvalidArgument, LeaseLost, LeaseUnknown, Pruned
 from agentmesh.mcp_server.arguments import Arguments
 from agentmesh.mcp_server.log import log, log_exception
 from agentmesh.model import OPERATOR, Lease
@@ -145,9 +145,9 @@ class Session:
             held.over = True
             if lost.outcome not in ENDED_BY_HOLDER:
                 log(f"keepalive: {lost.message}")
-        except HoldExhausted as exhausted:
+        except (HoldExhausted, Pruned) as error:
             held.over = True
-            log(f"keepalive: {exhausted.message}")
+            log(f"keepalive: {error.message}")
         except AgentMeshError as error:
             log(f"keepalive: {error.message} It will be tried again.")
         except Exception:  # noqa: BLE001 - the other leases still want to be renewed

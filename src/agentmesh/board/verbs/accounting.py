@@ -68,7 +68,8 @@ class Ledger:
         Args:
             agent_id: who used it; a lease says so by itself.
             lease: the attempt that it was used for.
-            task_id: the task that it was used for, without a lease: it belongs to the attempt that the agent had last.
+            task_id: the task that it was used for, without a lease: it belongs to the attempt that the agent had last;
+                for a task that was pruned, to its plan alone.
             model: the model's name as its vendor writes it; what it costs is looked up by it.
             input_tokens: those that were neither read from a cache nor written into one.
             cached_input_tokens: those that were read from a cache.

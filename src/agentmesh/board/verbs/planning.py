@@ -26,7 +26,7 @@ class Planning(Verbs):
 
         Raises:
             InvalidArgument: a field is out of its limits.
-            DuplicateId: the id is taken.
+            DuplicateId: the id is taken, or was by a task that was pruned.
             NotFound: it waits for a task that is not on the board.
         """
         spec = read_spec({"title": title, **fields})
@@ -72,15 +72,17 @@ class Planning(Verbs):
         return self._write(work)
 
     def apply_plan(self, document: Mapping[str, Any], *, agent_id: str = OPERATOR) -> PlanReport:
-        """Bring the board in line with a plan: an object with `plan`, `workspace`, `defaults`, `tasks`.
+        """Bring the board in line with a plan, an object: `plan`, `workspace`, `retention_sec`, `defaults`, `tasks`.
+
+        A retention is how long `prune` keeps the plan's tasks after their end; like a workspace it never changes.
 
         Raises:
             InvalidArgument: the document is not a plan; the place is named.
             WrongState: a listed task is final and was to change, or belongs to another plan.
         """
-        name, workspace, specs = plans.read_plan(document)
+        terms, specs = plans.read_plan(document)
         agent = limits.name("agent_id", agent_id)
-        return self._write(lambda change: plans.apply(change, name, workspace, specs, agent))
+        return self._write(lambda change: plans.apply(change, terms, specs, agent))
 
     def update_task(
         self,

@@ -38,8 +38,8 @@ INSERT INTO entry_value (entry_pk, body, bytes) VALUES (:pk, :body, :bytes)
 ON CONFLICT (entry_pk) DO UPDATE SET body = excluded.body, bytes = excluded.bytes
 
 -- name: add_tombstone
--- Remember how far an entry had counted.
-INSERT INTO entry_tombstone (namespace, key, version) VALUES (:namespace, :key, :version)
+-- Remember how far an entry had counted, until a prune forgets it.
+INSERT INTO entry_tombstone (namespace, key, version, buried_us) VALUES (:namespace, :key, :version, :now_us)
 
 -- name: drop_tombstone
 -- The entry is there again and counts on by itself.

@@ -42,7 +42,7 @@ DELETE FROM request WHERE (agent_id, request_id) IN
 
 -- name: tallies
 -- The counts of every plan.
-SELECT plan.name AS plan, plan.workspace, tally.* FROM tally JOIN plan ON plan.pk = tally.plan_pk ORDER BY tally.plan_pk
+SELECT plan.name AS plan, plan.workspace, plan.retention_us, tally.* FROM tally JOIN plan ON plan.pk = tally.plan_pk ORDER BY tally.plan_pk
 
 -- name: tally_of
 -- The counts of one plan.

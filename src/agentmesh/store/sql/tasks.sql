@@ -6,6 +6,19 @@ SELECT * FROM task_view WHERE id = :id
 -- The same by key.
 SELECT * FROM task_view WHERE pk = :pk
 
+-- name: tombstone_of
+-- What is left of a task that was pruned; it has no key any more.
+SELECT CAST(NULL AS BIGINT) AS pk, task_tombstone.id, task_tombstone.plan_pk, plan.name AS plan, task_tombstone.state,
+       task_tombstone.fence, task_tombstone.pruned_us
+  FROM task_tombstone JOIN plan ON plan.pk = task_tombstone.plan_pk
+ WHERE task_tombstone.id = :id
+
+-- name: id_taken
+-- Whether an id is that of a task, or was.
+SELECT 0 AS pruned FROM task WHERE id = :id
+ UNION ALL
+SELECT 1 AS pruned FROM task_tombstone WHERE id = :id
+
 -- name: list_tasks
 -- A page of tasks in the order of their creation.
 SELECT * FROM task_view
@@ -87,11 +100,11 @@ SELECT pk, id FROM task
 
 -- name: plan_by_name
 -- A plan.
-SELECT pk, name, workspace, created_us FROM plan WHERE name = :name
+SELECT pk, name, workspace, retention_us, created_us FROM plan WHERE name = :name
 
 -- name: insert_plan
 -- A new plan, unless another transaction has just made it.
-INSERT INTO plan (name, workspace, created_us) VALUES (:name, :workspace, :now_us)
+INSERT INTO plan (name, workspace, retention_us, created_us) VALUES (:name, :workspace, :retention_us, :now_us)
 ON CONFLICT (name) DO NOTHING
 
 -- name: requirement_by_names

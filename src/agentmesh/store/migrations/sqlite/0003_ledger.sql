@@ -3,7 +3,7 @@
 -- A usage entry is written once and never changed. `usage_total` sums entries by plan, agent, model and UTC day in the
 -- transaction that writes them, so a total costs the same however many entries there are; what an attempt used becomes
 -- waste there when the attempt ends in vain. Pruning takes a task's entries away and leaves their sums in `usage_pruned`:
--- a total is always the sum of the entries that are left and of what was pruned.
+-- a total is always the sum of the entries that are left and of what was pruned. A number is never given to another entry.
 --
 -- A budget carries what is spent and reserved beside its limits, because every hand-out asks for it. A reservation stands
 -- in the attempt that it was made for, shrinks as that attempt's usage comes in, and ends with it. A budget of one task
@@ -16,6 +16,9 @@ ALTER TABLE task ADD COLUMN estimate_tokens INTEGER;
 ALTER TABLE attempt ADD COLUMN reserved_pusd INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE attempt ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE entry_tombstone ADD COLUMN buried_us INTEGER NOT NULL DEFAULT 0;
+
+CREATE INDEX task_pool ON task (pool_pk) WHERE pool_pk IS NOT NULL;
+CREATE INDEX task_root ON task (root_pk) WHERE root_pk IS NOT NULL;
 
 DROP VIEW task_view;
 CREATE VIEW task_view AS
@@ -31,7 +34,7 @@ SELECT task.pk, task.id, task.plan_pk, plan.name AS plan, plan.workspace, task.t
   LEFT JOIN attempt ON attempt.task_pk = task.pk AND attempt.fence = task.fence AND attempt.outcome IS NULL;
 
 CREATE TABLE usage_entry (
-    pk                  INTEGER PRIMARY KEY,
+    pk                  INTEGER PRIMARY KEY AUTOINCREMENT,
     at_us               INTEGER NOT NULL,
     plan_pk             INTEGER NOT NULL,
     task_pk             INTEGER REFERENCES task (pk),
