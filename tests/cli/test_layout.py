@@ -1,5 +1,6 @@
 """Laying text out: whatever the text and the width, nothing is lost and nothing sticks out."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -9,7 +10,7 @@ from agentmesh.cli.text import one_line
 
 AWKWARD = st.sampled_from("ab \t\n漢🎉e\u0301\u200d\u202e")
 TEXT = st.text(st.one_of(st.characters(), AWKWARD), max_size=80)
-COLUMNS = [Column("ID"), Column("N", right=True), Column("TITLE", wraps=True), Column("X")]
+COLUMNS = [Column("ID"), Column("N", right=True), Column("TITLE", wraps=True), Column("X", spare=True)]
 
 
 def shown(line: Line) -> str:
@@ -36,3 +37,23 @@ def test_a_folded_line_fits(parts, width):
 def test_a_table_fits(rows, width):
     """As a table, or as stacked records."""
     assert all(cell_len(shown(line)) <= width for line in table_lines(COLUMNS, [list(row) for row in rows], width))
+
+
+@pytest.mark.parametrize(
+    ("width", "names"),
+    [(None, "A BB CC D"), (12, "A BB CC D"), (11, "A BB D"), (8, "A BB D"), (7, "A D"), (4, "A D")],
+)
+def test_spare_columns_make_room(width, names):
+    """The last first, and it is said which."""
+    columns = [Column("A"), Column("BB", spare=True), Column("CC", spare=True), Column("D")]
+    head, row, *note = map(shown, table_lines(columns, [["1", "2", "3", "4"]], width))
+    gone = [name for name in ("BB", "CC") if name not in names.split()]
+    assert head.split() == names.split()
+    assert len(row.split()) == len(names.split())
+    assert "".join(note).replace(" ", "") == (f"Noroomfor:{','.join(gone)}" if gone else "")
+
+
+def test_a_record_has_the_spare_columns_too():
+    """Where no table fits, nothing is left out."""
+    columns = [Column("A"), Column("BB", spare=True)]
+    assert [shown(line) for line in table_lines(columns, [["x" * 9, "2"]], 8)] == ["x" * 8, "x  2"]

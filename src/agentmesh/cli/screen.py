@@ -54,11 +54,12 @@ _NARROWEST: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; the one that `wraps` takes the room that is left."""
+    """A column of a table; the one that `wraps` takes the room that is left, a `spare` one gives its room up."""
 
     name: str
     wraps: bool = False
     right: bool = False
+    spare: bool = False
 
 
 class Screen:
@@ -84,16 +85,16 @@ class Screen:
         """Write one line and, as far as there is room, something that need not be whole."""
         from rich.cells import set_cell_size
 
-        room = None if self.width is None else self.width - _cells(parts) - _GAP
+        room = None if self.width is None else self.width - cells(parts) - _GAP
         text, style = (extra, "") if isinstance(extra, str) else extra
         text = one_line(text)
-        if room is not None and _cells([text]) > room:
+        if room is not None and cells([text]) > room:
             text = set_cell_size(text, room - 1).rstrip() + "…"[: self.unicode] if room >= _WORTH else ""
         self.line(*parts, (f"  {text}" if text else "", style))
 
     def named(self, name: Part, *parts: Part) -> None:
         """Write a name and what it stands for; what wraps stays to the right of the name."""
-        column = _cells([name])
+        column = cells([name])
         if self.width is None or column + _NARROWEST > self.width:
             self.line(name, *parts)
             return
@@ -112,7 +113,7 @@ class Screen:
                 self._write([" " * indent, *piece])
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
-        """Write a table; where it does not fit, one stacked record per row."""
+        """Write a table; where it does not fit, without spare columns, else as one stacked record per row."""
         for line in table_lines(columns, [list(row) for row in rows], self.width):
             self._write(line)
 
@@ -158,16 +159,34 @@ def table_lines(columns: Sequence[Column], rows: list[list[Cell]], width: int | 
     filled = [i for i, _ in enumerate(columns) if any(_text(row[i]) for row in rows)]
     if not filled:
         return []
-    columns, rows = [columns[i] for i in filled], [[row[i] for i in filled] for row in rows]
-    widths = [max(_cells([c]) for c in column) for column in zip(*rows, strict=True)]
-    widths = [max(w, len(c.name)) for w, c in zip(widths, columns, strict=True)]
+    for kept in _choices(columns, filled):
+        shown, texts = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+        widths = _widths(shown, texts, width)
+        if widths is not None:
+            head: list[Cell] = [(column.name, "bold") for column in shown]
+            gone = ", ".join(columns[i].name for i in filled if i not in kept)
+            note = fold([(f"No room for: {gone}", "dim")], width) if gone else []
+            return [*(line for row in [head, *texts] for line in _row(shown, row, widths)), *note]
+    return list(_stacked(columns, rows, width or 1))
+
+
+def _choices(columns: Sequence[Column], filled: list[int]) -> Iterator[list[int]]:
+    """The columns to try: all that say something, then each time without one spare one more, the last first."""
+    spare = [i for i in filled if columns[i].spare]
+    for left in range(len(spare), -1, -1):
+        yield [i for i in filled if i not in spare[left:]]
+
+
+def _widths(columns: Sequence[Column], rows: list[list[Cell]], width: int | None) -> list[int] | None:
+    """How wide each column is, the wrapping one narrowed where that helps; None where they do not fit."""
+    widths = [max(len(c.name), *(cells([row[i]]) for row in rows)) for i, c in enumerate(columns)]
+    over = 0 if width is None else sum(widths) + _GAP * (len(widths) - 1) - width
+    if over <= 0:
+        return widths
     flexible = next((i for i, c in enumerate(columns) if c.wraps), None)
-    if width is not None and (over := sum(widths) + _GAP * (len(widths) - 1) - width) > 0:
-        if flexible is None or widths[flexible] - over < min(_NARROWEST, widths[flexible]):
-            return list(_stacked(columns, rows, width))
-        widths[flexible] -= over
-    head: list[Cell] = [(column.name, "bold") for column in columns]
-    return [line for row in [head, *rows] for line in _row(columns, row, widths)]
+    if flexible is None or widths[flexible] - over < min(_NARROWEST, widths[flexible]):
+        return None
+    return [w - over if i == flexible else w for i, w in enumerate(widths)]
 
 
 def _row(columns: Sequence[Column], row: Sequence[Cell], widths: list[int]) -> Iterator[Line]:
@@ -177,7 +196,7 @@ def _row(columns: Sequence[Column], row: Sequence[Cell], widths: list[int]) -> I
         line: list[Part] = []
         for i, cell in enumerate(wrapped):
             parts = cell[number] if number < len(cell) else []
-            room = " " * (widths[i] - _cells(parts))
+            room = " " * (widths[i] - cells(parts))
             last = i == len(wrapped) - 1
             line += [room, *parts] if columns[i].right else [*parts, "" if last else room]
             line.append("" if last else " " * _GAP)
@@ -186,7 +205,7 @@ def _row(columns: Sequence[Column], row: Sequence[Cell], widths: list[int]) -> I
 
 def fold(parts: Line, width: int | None) -> list[Line]:
     """One line, or several where it is too wide; those stand a little further in."""
-    if width is None or _cells(parts) <= width:
+    if width is None or cells(parts) <= width:
         return [parts]
     whole = "".join(_text(part) for part in parts)
     indent = " " * min(len(whole) - len(whole.lstrip(" ")) or _GAP, 8)
@@ -210,12 +229,12 @@ def _packed(items: Iterable[Line], width: int) -> Iterator[Line]:
     line: list[Part] = []
     lead = ""
     for item in items:
-        if line and _cells(line) + _GAP + _cells(item) > width:
+        if line and cells(line) + _GAP + cells(item) > width:
             yield line
             line, lead = [], " " * _GAP
         line += [lead, *item]
         lead = " " * _GAP
-        if _cells(line) > width:
+        if cells(line) > width:
             *done, line = wrap(line, width)
             yield from done
     if line:
@@ -229,13 +248,13 @@ def wrap(parts: Line, width: int) -> Iterator[list[Part]]:
     line: list[Part] = []
     room, broken = width, False
     for word, style in _words(parts):
-        cells = cell_len(word)
-        if cells > room and cells <= width and line:
+        wide = cell_len(word)
+        if room < wide <= width and line:
             yield line
             line, room, broken = [], width, True
         if broken and not line and word.isspace():
             continue  # the blank at which the line was broken
-        for piece in chop_cells(word, width) if cells > width else [word]:
+        for piece in chop_cells(word, width) if wide > width else [word]:
             if cell_len(piece) > room and line:
                 yield line
                 line, room, broken = [], width, True
@@ -262,7 +281,8 @@ def _text(part: Part) -> str:
     return one_line(part if isinstance(part, str) else part[0])
 
 
-def _cells(parts: Line) -> int:
+def cells(parts: Line) -> int:
+    """How many cells of a terminal a line takes."""
     from rich.cells import cell_len
 
     return sum(cell_len(_text(part)) for part in parts)
