@@ -5,6 +5,8 @@ import json
 import pytest
 
 HOSTILE = "".join(map(chr, range(1, 32))) + "\x7f\x9b31m\"\\'\u2028\u2029\u202e\u200b\ufeff\U000e0041 é 漢 🎉"
+HOSTILE_NAME = "=\"\\'é漢🎉"
+"""Names hold neither blanks nor control characters."""
 
 READERS = {
     "list": (("list",), {"tasks"}),
@@ -23,6 +25,11 @@ READERS = {
     "next": (("next",), {"work"}),
     "memory-get": (("memory", "get", "n", "k"), {"namespace", "key", "version", "value"}),
     "memory-list": (("memory", "list"), {"entries"}),
+    "ledger-report": (("ledger", "report"), {"by", "lines", "total", "more"}),
+    "ledger-csv": (("ledger", "report", "--format", "csv"), {"by", "lines", "total", "more"}),
+    "ledger-entries": (("ledger", "entries"), {"entries"}),
+    "budget-list": (("budget", "list"), {"budgets"}),
+    "cap-list": (("cap", "list"), {"caps"}),
 }
 
 
@@ -38,6 +45,9 @@ def hostile_call(call, board):
     board.claim_task("ada", task_id="ends").fail(HOSTILE, retry=False)
     board.pause(agent="ben", reason=HOSTILE)
     board.blackboard.put("n", "k", {HOSTILE: [HOSTILE]})
+    board.ledger.record(HOSTILE_NAME, model=HOSTILE_NAME, input_tokens=1)
+    board.budgets.set(agent=HOSTILE_NAME, usd=1)
+    board.set_claim_cap(1, agent=HOSTILE_NAME)
     return call
 
 

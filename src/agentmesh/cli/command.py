@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -55,6 +56,12 @@ class App:
             click.echo(json_text(document))
         else:
             people(Screen())
+
+
+def write_bytes(data: bytes) -> None:
+    """Write to standard output as it is, whatever its encoding."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.command import App, command
+from agentmesh.cli.money import Money, money_line, read_money, usage_document
 from agentmesh.cli.params import given
 from agentmesh.cli.records import event_parts
 from agentmesh.cli.screen import STYLES, Column, Part, Screen
@@ -24,19 +25,22 @@ CAUSE_STYLES = {
     "ready": "cyan",
     "in_progress": "yellow",
 }
+ENDING = ("scheduled", "storm", "budget")
+"""Causes that pass by themselves, at an instant that is known."""
 
 
 @command()
 @click.pass_obj
 def status(app: App) -> None:
-    """Show how many tasks of each plan stand in each state."""
+    """Show how many tasks of each plan stand in each state, and what was used."""
     with app.open() as board:
-        now = board.status()
-    app.answer({"counts": {}, "plans": []} | document(now), lambda screen: show_status(screen, now))
+        now, money = board.status(), read_money(board)
+    whole = {"counts": {}, "plans": []} | document(now) | usage_document(money.total)
+    app.answer(whole, lambda screen: show_status(screen, now, money))
 
 
-def show_status(screen: Screen, status: Status) -> None:
-    """Counts by plan, pauses, and what time alone will change."""
+def show_status(screen: Screen, status: Status, money: Money) -> None:
+    """Counts by plan, what was used, pauses, and what time alone will change."""
     if not status.total:
         screen.line("The board is empty. Next: agentmesh add TITLE")
     else:
@@ -47,6 +51,8 @@ def show_status(screen: Screen, status: Status) -> None:
             Column("total", right=True),
         ]
         screen.table(columns, [_plan_row(plan, used) for plan in status.plans])
+    if told := money_line(money):
+        screen.line(*told)
     for pause in status.pauses:
         what = "the board" if pause.scope == "board" else f"{pause.scope} {pause.name}"
         why = f": {pause.reason}" if pause.reason else ""
@@ -81,10 +87,11 @@ def show_causes(screen: Screen, explanation: Explanation) -> None:
     screen.line((explanation.summary, "bold"))
     for cause in explanation.causes:
         behind = f" ({count(cause.waiting, 'task')} behind it)" if cause.waiting else ""
+        until = f" Until {instant(cause.until_us)}." if cause.until_us and cause.kind in ENDING else ""
         screen.line(
             "  ",
             (cause.kind, CAUSE_STYLES.get(cause.kind, "magenta")),
-            f": {cause.message}",
+            f": {cause.message}{until}",
             (behind, "dim"),
         )
     if explanation.more:

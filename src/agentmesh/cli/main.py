@@ -52,6 +52,11 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
     "Blackboard": {
         "memory": "memory:memory",
     },
+    "Spending": {
+        "ledger": "ledger:ledger",
+        "budget": "budgets:budget",
+        "cap": "caps:cap",
+    },
     "Look": {
         "status": "look:status",
         "watch": "watch:watch",

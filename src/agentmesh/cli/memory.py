@@ -11,8 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from agentmesh.cli.command import App, group
-from agentmesh.cli.params import LEASE_VARIABLE, JsonValue, agent_option, given, read_lease, request_option
+from agentmesh.cli.command import App, group, write_bytes
+from agentmesh.cli.params import LEASE_VARIABLE, JsonValue, author_options, given, signature
 from agentmesh.cli.records import facts, pretty
 from agentmesh.cli.screen import Column, Screen
 from agentmesh.cli.text import instant
@@ -35,16 +35,7 @@ def _place(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _author(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Who writes: an agent by name, or the holder of a task."""
-    for option in (
-        request_option(),
-        click.option("--lease", metavar="TOKEN", envvar=LEASE_VARIABLE, help=f"With --task. Else {LEASE_VARIABLE}."),
-        click.option("--task", metavar="ID", help="Sign it with this task, whose lease you hold."),
-        agent_option(),
-    ):
-        function = option(function)
-    return function
+_author = author_options("Sign it with this task, whose lease you hold.")
 
 
 def _ttl(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,14 +154,10 @@ def append(context: click.Context, /, namespace: str, key: str, item: Json, **ho
 def _signed(context: click.Context, how: dict[str, Any]) -> dict[str, Any]:
     """The options as the board takes them: a task's lease says who writes, else --agent does."""
     options = given(how)
-    task, token, agent = options.pop("task", None), options.pop("lease", None), options.pop("agent")
-    if task is None:
-        if context.get_parameter_source("lease") is ParameterSource.COMMANDLINE:
-            raise click.UsageError("--lease needs --task, the task that it is for.")
-        return {"agent_id": agent, **options}
-    if token is None:
+    author = signature(context, options)
+    if "task_id" in author:
         raise click.UsageError(f"--task needs its lease: --lease, or {LEASE_VARIABLE}.")
-    return {"lease": read_lease(task, token), **options}
+    return author | options
 
 
 def _tell(app: App, entry: Entry) -> None:
@@ -187,8 +174,7 @@ def _tell(app: App, entry: Entry) -> None:
 def _write(entry: Entry, output: str) -> None:
     value = entry.value if isinstance(entry.value, bytes) else (pretty(entry.value) + "\n").encode()
     if output == STREAM:
-        sys.stdout.buffer.write(value)
-        sys.stdout.buffer.flush()
+        write_bytes(value)
     else:
         Path(output).write_bytes(value)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import OPERATOR, Json, Lease
@@ -126,6 +127,38 @@ def request_option() -> Decorator:
         metavar="KEY",
         help="Repeat a call with the same key, and it takes effect once.",
     )
+
+
+def author_options(of_task: str) -> Decorator:
+    """Whose it is: an agent's by name, or a task's, with the lease on it; `signature` reads them.
+
+    Args:
+        of_task: what `--task` means to the command.
+    """
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            request_option(),
+            click.option(
+                "--lease", metavar="TOKEN", envvar=LEASE_VARIABLE, help=f"With --task. Else {LEASE_VARIABLE}."
+            ),
+            click.option("--task", metavar="ID", help=of_task),
+            agent_option(),
+        ):
+            function = option(function)
+        return function
+
+    return add
+
+
+def signature(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """Take these options out of all that were given: as the lease, or the agent and perhaps a task without one."""
+    task, token, agent = options.pop("task", None), options.pop("lease", None), options.pop("agent")
+    if task is not None and token is not None:
+        return {"lease": read_lease(task, token)}
+    if context.get_parameter_source("lease") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--lease needs --task, the task that it is for.")
+    return {"agent_id": agent} | ({} if task is None else {"task_id": task})
 
 
 def read_lease(task: str, token: str) -> Lease:

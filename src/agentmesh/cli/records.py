@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from agentmesh.cli.screen import STYLES, Column, Part, Screen
+from agentmesh.cli.money import usage_facts
+from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, cells
 from agentmesh.cli.text import duration, hour, instant
 from agentmesh.documents import dollars
-from agentmesh.model import Attempt, Event, Json, Note, Task
+from agentmesh.model import Attempt, Event, Json, Note, Task, UsageLine
 
 EVENT_STYLES: Final[dict[str, str]] = {
     "completed": "green",
@@ -17,6 +18,9 @@ EVENT_STYLES: Final[dict[str, str]] = {
     "cancelled": "red",
     "reclaimed": "bold yellow",
     "claimed": "yellow",
+    "budget_warning": "yellow",
+    "budget_exceeded": "bold red",
+    "breaker_opened": "bold magenta",
 }
 _UNTOLD: Final = ("expires_us", "due_us", "max_attempts", "depends_on", "requires", "writes", "reads")
 """Facts of an event that its line has no room for; `events --json` gives them all."""
@@ -47,13 +51,15 @@ def task_table(screen: Screen, tasks: Sequence[Task]) -> None:
     screen.table(columns, rows)
 
 
-def show_task(screen: Screen, task: Task, attempts: Sequence[Attempt], notes: Sequence[Note], now_us: int) -> None:
+def show_task(
+    screen: Screen, task: Task, attempts: Sequence[Attempt], notes: Sequence[Note], *, used: UsageLine, now_us: int
+) -> None:
     """Everything about one task."""
     screen.line((task.id, "bold"), "  ", screen.state(task.state))
     screen.line("  ", task.title)
     if task.reason:
         screen.line("  ", ("reason: ", "dim"), task.reason)
-    facts(screen, _facts(task, now_us))
+    facts(screen, [*_facts(task, now_us), *usage_facts(used)])
     for name, text in (
         ("description", task.description),
         ("payload", task.payload),
@@ -71,12 +77,12 @@ def show_task(screen: Screen, task: Task, attempts: Sequence[Attempt], notes: Se
         screen.block(note.text)
 
 
-def facts(screen: Screen, rows: Iterable[tuple[str, str]]) -> None:
-    """Names and values, the names in a column."""
-    told = [(name, value) for name, value in rows if value]
+def facts(screen: Screen, rows: Iterable[tuple[str, str | Line]]) -> None:
+    """Names and values, the names in a column; what is empty is not told."""
+    told = [(name, parts) for name, value in rows if cells(parts := [value] if isinstance(value, str) else value)]
     room = max((len(name) for name, _ in told), default=0)
-    for name, value in told:
-        screen.named((f"  {name:<{room}}  ", "dim"), value)
+    for name, parts in told:
+        screen.named((f"  {name:<{room}}  ", "dim"), *parts)
 
 
 def _facts(task: Task, now_us: int) -> list[tuple[str, str]]:
@@ -169,9 +175,18 @@ def _brief(data: dict[str, Any]) -> str:
     for name, value in data.items():
         if name in _UNTOLD or value in (None, False, [], {}, ""):
             continue
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        words.append(name if value is True else f"{name}={text}")
+        words.append(_fact(name, value))
     return " ".join(words)
+
+
+def _fact(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    if name.endswith("_pusd"):
+        return f"{name.removesuffix('_pusd')}_usd={dollars(value)}"
+    if name.endswith("_us"):
+        return f"{name.removesuffix('_us')}={instant(value)}"
+    return f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def pretty(value: Json) -> str:

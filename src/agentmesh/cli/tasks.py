@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agentmesh.cli.command import App, command, group
+from agentmesh.cli.money import usage_document
 from agentmesh.cli.params import JsonValue, agent_option, given, request_option
 from agentmesh.cli.records import show_task, task_table
 from agentmesh.cli.screen import Screen
@@ -72,16 +73,17 @@ def list_(app: App, /, **filters: object) -> None:
 @click.argument("task")
 @click.pass_obj
 def show(app: App, task: str) -> None:
-    """Show a task, its attempts and its notes."""
+    """Show a task, its notes and attempts, and what was used for it."""
     with app.open() as board:
         found, attempts, notes = board.get_task(task), board.attempts(task), board.notes(task)
-        now_us = board.status().now_us
+        used, now_us = board.ledger.report("task", task_id=task).total, board.status().now_us
     whole = {
         "task": document(found),
         "attempts": [document(attempt) for attempt in attempts],
         "notes": [document(note) for note in notes],
+        **usage_document(used),
     }
-    app.answer(whole, lambda screen: show_task(screen, found, attempts, notes, now_us))
+    app.answer(whole, lambda screen: show_task(screen, found, attempts, notes, used=used, now_us=now_us))
 
 
 @command()

@@ -14,6 +14,7 @@ import click
 
 from agentmesh.cli.command import App, command, interruptible
 from agentmesh.cli.look import show_status
+from agentmesh.cli.money import Money, read_money
 from agentmesh.cli.records import event_parts, lease_left
 from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, fold, styled, table_lines
 from agentmesh.documents import document
@@ -50,7 +51,8 @@ def watch(app: App, once: bool, after: int | None) -> None:  # noqa: FBT001 - cl
         view = _begin(board, after)
         if once or app.json:
             _look(board, view, wait_sec=0)
-            app.answer(_document(view), lambda screen: _show(screen, view))
+            money = read_money(board)
+            app.answer(_document(view), lambda screen: _show(screen, view, money))
             return
         screen = Screen()
         try:
@@ -127,9 +129,9 @@ def _running(view: View, width: int | None) -> list[Line]:
     return [[""], *(table or [[("Nobody works on a task now.", "dim")]]), [""]]
 
 
-def _show(screen: Screen, view: View) -> None:
+def _show(screen: Screen, view: View, money: Money) -> None:
     """The board as it is now, for `--once`."""
-    show_status(screen, view.status)
+    show_status(screen, view.status, money)
     for line in _running(view, screen.width):
         screen.line(*line)
     for event in view.events:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from agentmesh.cli import errors
 from agentmesh.cli.command import App, command
+from agentmesh.cli.money import budget_left
 from agentmesh.cli.params import (
     JsonValue,
     agent_option,
@@ -18,13 +19,22 @@ from agentmesh.cli.params import (
     request_option,
 )
 from agentmesh.cli.records import facts, pretty
-from agentmesh.cli.screen import Screen
+from agentmesh.cli.screen import Line, Screen
 from agentmesh.cli.text import duration, instant
 from agentmesh.documents import document
 from agentmesh.model import FailureKind, Json, NoClaim, Task
 
 if TYPE_CHECKING:
     from agentmesh.board.claim import Claim
+    from agentmesh.board.facade import Board
+
+MOVING = ("ready", "in_progress", "lease_due", "scheduled")
+"""Causes that a claim or time removes."""
+NEXT_STEPS = {
+    "budget": "`agentmesh budget list` shows how the budgets stand.",
+    "claim_cap": "`agentmesh cap list` shows the caps.",
+    "storm": "`agentmesh resume --plan NAME` ends the pause at once.",
+}
 
 
 def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,7 +57,7 @@ def next_(app: App, /, agent: str, **filters: object) -> int:
     """Say whether a claim would hand out a task now: exit 0 if so, 3 if not."""
     with app.open() as board:
         work = board.has_work(agent_id=agent, **given(filters))
-        why = "" if work or app.quiet else board.explain().summary
+        why = "" if work or app.quiet else _why(board, agent, filters)
 
     def people(screen: Screen) -> None:
         if not app.quiet:
@@ -74,10 +84,21 @@ def claim(app: App, /, task: str | None, agent: str, **how: object) -> int:
     return errors.OK if claimed else errors.NO_WORK
 
 
+def _why(board: Board, agent: str, filters: Mapping[str, Any]) -> str:
+    """What is open, and what keeps it from this agent; the latter only where it asked for anything that there is."""
+    found = board.explain(agent_id=agent, capabilities=filters["capabilities"])
+    gravest = next((cause.message for cause in found.causes if cause.kind not in MOVING), "")
+    return f"{found.summary} {gravest}".rstrip() if not (filters["plan"] or filters["tags"]) else found.summary
+
+
 def _show_claim(screen: Screen, claim: Claim | NoClaim, *, quiet: bool) -> None:
     if isinstance(claim, NoClaim):
         if not quiet:
             screen.line(f"Nothing was claimed. {claim.message}")
+            if claim.retry_at_us is not None:
+                screen.line((f"Time alone may change this at {instant(claim.retry_at_us)}.", "dim"))
+            if claim.reason in NEXT_STEPS:
+                screen.line((NEXT_STEPS[claim.reason], "dim"))
         return
     task, token = claim.task, claim.lease.token
     if quiet:
@@ -99,12 +120,14 @@ def _show_claim(screen: Screen, claim: Claim | NoClaim, *, quiet: bool) -> None:
     screen.copyable(f"  agentmesh complete {task.id} --lease {token}")
 
 
-def _work_facts(task: Task, claim: Claim) -> list[tuple[str, str]]:
+def _work_facts(task: Task, claim: Claim) -> list[tuple[str, str | Line]]:
     until = f"until {instant(claim.lease_expires_us)}; renew it within "
+    left = (budget_left(budget) for budget in claim.budgets)
     return [
         ("lease", until + duration(task.lease_timeout_us)),
         ("writes", ", ".join(task.writes)),
         ("reads", ", ".join(task.reads)),
+        *(("budget", line) for line in left),
     ]
 
 
