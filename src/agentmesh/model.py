@@ -195,13 +195,14 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class PlanStatus:
-    """How many tasks of a plan stand in each state."""
+    """How many tasks of a plan stand in each state; `storm_until_us`: its breaker is open until then."""
 
     plan: str
     workspace: str
     counts: dict[State, int]
     paused: bool = False
     retention_us: int | None = None
+    storm_until_us: int | None = None
 
     @property
     def total(self) -> int:

@@ -208,3 +208,13 @@ def test_explaining_writes_nothing(board, clock):
     board.explain()
     board.explain("a")
     assert event_count(board) == before
+
+
+def test_a_task_whose_time_has_come_is_no_readier_than_one_that_is_ready(board, clock):
+    """What keeps its plan from being handed out keeps it, too; only then does the next claim get it."""
+    put(board, "a", not_before=clock.now_us() / 1_000_000 + 60)
+    clock.advance(60)
+    assert causes(board.explain("a")) == [("ready", "a", 0)]
+    assert board.explain("a").causes[0].message == "a has reached its time."
+    board.pause(plan="default")
+    assert ("paused", "a", 0) in causes(board.explain("a"))

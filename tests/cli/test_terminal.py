@@ -154,3 +154,12 @@ def test_a_column_without_values_is_left_out():
 def test_a_duration_is_told_in_two_units(us, text):
     """As one would say it."""
     assert duration(us) == text
+
+
+def test_the_status_tells_of_a_storm_while_it_lasts(call, board):
+    """A plan whose hand-outs pause does not look idle."""
+    board.create_tasks([{"title": "t"} for _ in range(5)])
+    for _ in range(5):
+        board.claim_task("ann").fail("x", kind="infra")
+    assert re.search(r"^storm: plan default pauses for \S+ s after infra", call("status").stdout, re.MULTILINE)
+    assert call.json("status")["plans"][0]["storm_until_at"]

@@ -114,7 +114,7 @@ class _View:
     def _scheduled(self, row: Row, waiting: int) -> Cause:
         until = row["not_before_us"]
         if until <= self._tx.now:
-            return Cause("ready", f"{row['id']} has reached its time: the next claim gets it.", row["id"], waiting)
+            return self._ready(row, waiting)
         return Cause("scheduled", f"{row['id']} waits for its time.", row["id"], waiting, until_us=until)
 
     def _ready(self, row: Row, waiting: int) -> Cause:
@@ -140,7 +140,8 @@ class _View:
                 return Cause(
                     "paths_held", message, row["id"], waiting, held.get("holder"), held.get("lease_expires_us")
                 )
-        return Cause("ready", f"{row['id']} is ready: nobody has claimed it yet.", row["id"], waiting)
+        said = "is ready: nobody has claimed it yet" if row["state"] == "pending" else "has reached its time"
+        return Cause("ready", f"{row['id']} {said}.", row["id"], waiting)
 
 
 def _explanation(summary: str, causes: Iterable[Cause], more: int) -> Explanation:

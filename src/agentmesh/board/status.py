@@ -11,8 +11,16 @@ def status(tx: Transaction) -> Status:
     """Counts by state and plan, what is paused, what time will change next."""
     pauses = tuple(records.pause(row) for row in tx.fetch_all("pauses"))
     paused = {pause.name for pause in pauses if pause.scope == "plan"}
+    storms = {row["name"]: row["open_until_us"] for row in tx.fetch_all("open_breakers", now_us=tx.now)}
     plans = tuple(
-        PlanStatus(row["plan"], row["workspace"], _counts(row), row["plan"] in paused, row["retention_us"])
+        PlanStatus(
+            row["plan"],
+            row["workspace"],
+            _counts(row),
+            row["plan"] in paused,
+            row["retention_us"],
+            storms.get(row["plan"]),
+        )
         for row in tx.fetch_all("tallies")
     )
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}

@@ -57,6 +57,12 @@ def show_status(screen: Screen, status: Status, money: Money) -> None:
         what = "the board" if pause.scope == "board" else f"{pause.scope} {pause.name}"
         why = f": {pause.reason}" if pause.reason else ""
         screen.line((f"paused: {what}", "bold magenta"), f" since {instant(pause.since_us)}{why}")
+    for plan in status.plans:
+        if plan.storm_until_us is not None:
+            left = duration(plan.storm_until_us - status.now_us)
+            screen.line(
+                (f"storm: plan {plan.plan}", "bold magenta"), f" pauses for {left} after infra and quota failures"
+            )
     if status.leases_due:
         leases = count(status.leases_due, "lease")
         screen.line((f"{leases} due, taken back by the next claim", "bold yellow"))
@@ -66,7 +72,8 @@ def show_status(screen: Screen, status: Status, money: Money) -> None:
 
 def _plan_row(plan: PlanStatus, states: list[State]) -> list[Part]:
     counts: list[Part] = [(str(plan.counts.get(s) or "-"), STYLES[s] if plan.counts.get(s) else "dim") for s in states]
-    return [(plan.plan + (" (paused)" if plan.paused else ""), "bold"), *counts, str(plan.total)]
+    mark = " (paused)" if plan.paused else " (storm)" if plan.storm_until_us else ""
+    return [(plan.plan + mark, "bold"), *counts, str(plan.total)]
 
 
 @command()
