@@ -254,6 +254,13 @@ class Busy(StoreError):
     hint = "Try again in a moment; the call had no effect."
 
 
+class SumTooLarge(StoreError):
+    """A sum of tokens, time or money is more than the board can hold."""
+
+    code = "sum_too_large"
+    hint = "Look for an entry of the ledger or an estimate that is far too large; the call had no effect."
+
+
 class DiskFull(StoreError):
     """No space is left for the board."""
 

@@ -26,6 +26,7 @@ KINDS = [
     (apsw.IOError, apsw.SQLITE_IOERR_FSYNC, errors.StoreError),
     (apsw.ConstraintError, 0, errors.StoreError),
     (apsw.TooBigError, 0, errors.StoreError),
+    (apsw.SQLError, 0, errors.StoreError),
 ]
 
 
@@ -35,6 +36,18 @@ def test_each_driver_error_has_its_type(tmp_path, kind, extended, wanted):
     error = kind("said by the driver")
     error.extendedresult = extended
     assert type(typed(error, tmp_path / "board.db")) is wanted
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        apsw.SQLError("integer overflow"),
+        apsw.ConstraintError("cannot store REAL value in INTEGER column usage_total.cost_pusd"),
+    ],
+)
+def test_a_sum_of_more_than_64_bits_has_its_type(tmp_path, error):
+    """SQLite has no code of its own for it; its words are looked at, so they are held by a test with real sums too."""
+    assert type(typed(error, tmp_path / "board.db")) is errors.SumTooLarge
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "forked_board": 32,
     "output_error": 33,
     "pruned": 34,
+    "sum_too_large": 35,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

@@ -17,9 +17,12 @@ from agentmesh.errors import (
     ForeignFile,
     ReadOnly,
     StoreError,
+    SumTooLarge,
     UnsupportedFileSystem,
 )
 
+SUM_TOO_LARGE = ("integer overflow", "cannot store REAL value in INTEGER column")
+"""What SQLite says where a SUM or an addition passes 64 bits; neither has an error code of its own."""
 NO_SHARED_MEMORY = frozenset({apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP, apsw.SQLITE_IOERR_SHMLOCK})
 
 
@@ -49,6 +52,8 @@ def typed(error: apsw.Error, path: Path) -> StoreError:
             return _unwritable(error, path)
         case apsw.IOError() | apsw.ProtocolError():
             return _io(error, path)
+        case apsw.SQLError() | apsw.ConstraintError() if str(error).startswith(SUM_TOO_LARGE):
+            return SumTooLarge(f"A sum on the board {path} is more than it can hold, which is 2^63 - 1.")
         case _:
             return StoreError(f"The board {path} could not do this: {error}.")
 
