@@ -41,8 +41,8 @@ STORM_WINDOW_US: Final = 60_000_000
 STORM_PAUSE_US: Final = 30_000_000
 STORM_LIMIT_US: Final = 1_800_000_000
 STORM_QUIET_US: Final = 600_000_000
-"""So many `infra` or `quota` failures of a plan within the window are a storm: its hand-outs pause. The pause doubles
-with each storm that follows within the quiet time, up to its limit."""
+"""So many `infra` or `quota` failures of a plan within any window of that length are a storm: its hand-outs pause. The
+pause doubles with each storm that follows within the quiet time, up to its limit."""
 
 
 def storm_pause_us(storms: int) -> int:

@@ -28,14 +28,14 @@ def complete(change: Change, held: Row, result: str | None) -> Row:
 def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool) -> Row:
     """Report a failure: tried again after a delay, unless no hand-outs are left or `retry` is off; the task's row."""
     refund = leases.end_attempt(change, held, "failed", kind=kind, error=error)
-    if kind != "task":
-        breakers.count_failure(change, held)
     if retry:
         why = "max_attempts used up, the last one failed"
         left = leases.put_back(change, held, refund, not_before_us=leases.retry_at(change, held), reason=why)
     else:
         left = change.move(held, "failed", charge=-refund, reason="failed for good by its holder")
     _report(change, "task_failed", held, left, refund, kind=kind)
+    if kind != "task":
+        breakers.look(change, held)
     return left
 
 

@@ -11,26 +11,18 @@ from agentmesh.board.change import Change
 from agentmesh.rules import STORM_FAILURES, STORM_QUIET_US, STORM_WINDOW_US, storm_pause_us
 from agentmesh.store.base import Row
 
-FRESH: Row = {"since_us": 0, "failures": 0, "trips": 0, "open_until_us": 0}
+CALM: Row = {"storms": 0, "open_until_us": 0, "since_us": 0}
 
 
-def count_failure(change: Change, held: Row) -> None:
-    """Enter an `infra` or `quota` failure; the one that makes it a storm opens the breaker."""
-    row = change.tx.fetch_one("breaker_of", plan_pk=held["plan_pk"]) or FRESH
-    if change.now < row["open_until_us"]:
-        return  # of an attempt that was handed out before the pause
-    begins = not 0 <= change.now - row["since_us"] <= STORM_WINDOW_US
-    since_us, failures = (change.now, 1) if begins else (row["since_us"], row["failures"] + 1)
-    trips, open_until_us = row["trips"], row["open_until_us"]
-    if failures >= STORM_FAILURES:
-        trips = trips + 1 if change.now - open_until_us <= STORM_QUIET_US else 1
-        since_us, failures, open_until_us = 0, 0, change.now + storm_pause_us(trips)
-        change.event("breaker_opened", held, until_us=open_until_us, storms=trips)
-    change.tx.execute(
-        "put_breaker",
-        plan_pk=held["plan_pk"],
-        since_us=since_us,
-        failures=failures,
-        trips=trips,
-        open_until_us=open_until_us,
-    )
+def look(change: Change, failed: Row) -> None:
+    """Open the breaker of a plan if the `infra` or `quota` failure that has just been entered makes it a storm."""
+    plan_pk = failed["plan_pk"]
+    last = change.tx.fetch_one("breaker_of", plan_pk=plan_pk) or CALM
+    since_us = max(change.now - STORM_WINDOW_US, last["since_us"])
+    found = change.tx.fetch_one("count_failures", plan_pk=plan_pk, since_us=since_us, now_us=change.now)
+    if found is None or found["failures"] < STORM_FAILURES:
+        return
+    storms = last["storms"] + 1 if change.now - last["open_until_us"] <= STORM_QUIET_US else 1
+    until_us = change.now + storm_pause_us(storms)
+    change.tx.execute("open_breaker", plan_pk=plan_pk, storms=storms, open_until_us=until_us)
+    change.event("breaker_opened", failed, until_us=until_us, storms=storms)

@@ -100,21 +100,27 @@ SELECT COUNT(*) AS held FROM attempt
  WHERE outcome IS NULL AND agent_id = :agent_id AND lease_expires_us > :now_us
 
 -- name: breaker_of
--- How a plan fared lately.
-SELECT * FROM breaker WHERE plan_pk = :plan_pk
+-- The last storm of failures of a plan.
+SELECT storms, open_until_us, since_us FROM breaker WHERE plan_pk = :plan_pk
+
+-- name: count_failures
+-- How many attempts of a plan have failed for want of infrastructure or quota since an instant.
+SELECT COUNT(*) AS failures FROM attempt JOIN task ON task.pk = attempt.task_pk
+ WHERE attempt.kind IN ('infra', 'quota') AND attempt.ended_us >= :since_us AND attempt.ended_us <= :now_us
+   AND task.plan_pk = :plan_pk
 
 -- name: open_breakers
 -- Plans whose hand-outs pause after a storm of failures.
-SELECT plan.name, breaker.trips, breaker.open_until_us FROM breaker JOIN plan ON plan.pk = breaker.plan_pk
+SELECT plan.name, breaker.open_until_us FROM breaker JOIN plan ON plan.pk = breaker.plan_pk
  WHERE breaker.open_until_us > :now_us ORDER BY breaker.plan_pk
 
--- name: put_breaker
--- How a plan fared lately.
-INSERT INTO breaker (plan_pk, since_us, failures, trips, open_until_us)
-VALUES (:plan_pk, :since_us, :failures, :trips, :open_until_us)
-ON CONFLICT (plan_pk) DO UPDATE SET since_us = excluded.since_us, failures = excluded.failures,
-       trips = excluded.trips, open_until_us = excluded.open_until_us
+-- name: open_breaker
+-- Pause a plan's hand-outs; what fails before they go on counts for no other storm.
+INSERT INTO breaker (plan_pk, storms, open_until_us, since_us) VALUES (:plan_pk, :storms, :open_until_us, :open_until_us)
+ON CONFLICT (plan_pk) DO UPDATE SET storms = excluded.storms, open_until_us = excluded.open_until_us,
+       since_us = excluded.since_us
 
 -- name: close_breaker
--- Let a plan's hand-outs go on.
-DELETE FROM breaker WHERE plan_pk = :plan_pk AND open_until_us > :now_us
+-- Let a plan's hand-outs go on as if no storm had been; what has failed by now counts no more.
+UPDATE breaker SET storms = 0, open_until_us = :now_us, since_us = :now_us + 1
+ WHERE plan_pk = :plan_pk AND open_until_us > :now_us

@@ -121,11 +121,12 @@ CREATE TABLE claim_cap (
 
 CREATE TABLE breaker (
     plan_pk       INTEGER PRIMARY KEY REFERENCES plan (pk),
-    since_us      INTEGER NOT NULL,
-    failures      INTEGER NOT NULL,
-    trips         INTEGER NOT NULL,
-    open_until_us INTEGER NOT NULL
+    storms        INTEGER NOT NULL,
+    open_until_us INTEGER NOT NULL,
+    since_us      INTEGER NOT NULL
 ) STRICT;
+
+CREATE INDEX attempt_storm ON attempt (ended_us) WHERE kind IN ('infra', 'quota');
 
 CREATE TABLE task_tombstone (
     id        TEXT    PRIMARY KEY,
