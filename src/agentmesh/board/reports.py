@@ -30,6 +30,7 @@ SUMS: Final = (
     "wasted_pusd",
     "wasted_us",
 )
+TIMES: Final = ("attempts", "held_us", "unreported")
 TOKENS: Final = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 KEYS: Final[Mapping[UsageGroup, tuple[str, ...]]] = {
     "plan": ("plan_pk",),
@@ -72,7 +73,7 @@ def report(tx: Transaction, by: UsageGroup, scope: Scope, *, attempts: bool, lim
         lines[_no_task(by)] = rest
     if attempts and by != "model" and scope.model is None:  # attempts are of no model
         _add_times(tx, by, scope, where, lines)
-        total |= _times(lines.values())
+        total |= {name: sum(line[name] for line in lines.values()) for name in TIMES}
     ordered = sorted(lines.items(), key=lambda line: (-line[1]["cost_pusd"], -_tokens(line[1]), *map(str, line[0])))
     shown = tuple(_line(_names(tx, by, key), sums) for key, sums in ordered[offset : offset + limit])
     return UsageReport(by, shown, _line({}, total), max(len(ordered) - offset - limit, 0))
@@ -105,8 +106,10 @@ def _add_times(tx: Transaction, by: UsageGroup, scope: Scope, where: Mapping[str
         rows += [(_no_task(by) if by in BY_ENTRY else _key(by, row), {**row, "unreported": 0}) for row in pruned]
     for key, row in rows:
         line = lines.setdefault(key, _sums({}))
-        for name in ("attempts", "held_us", "unreported"):
+        for name in TIMES:
             line[name] = line.get(name, 0) + row[name]
+    for key, line in lines.items():
+        lines[key] = dict.fromkeys(TIMES, 0) | line
 
 
 def _task_pk(tx: Transaction, scope: Scope) -> int | None:
@@ -127,10 +130,6 @@ def _sums(row: Row) -> Sums:
 
 def _added(lines: Any) -> Sums:
     return {name: sum(line[name] for line in lines) for name in SUMS}
-
-
-def _times(lines: Any) -> Sums:
-    return {name: sum(line.get(name, 0) for line in lines) for name in ("attempts", "held_us", "unreported")}
 
 
 def _rest(total: Sums, lines: Mapping[Key, Sums]) -> Sums:

@@ -170,10 +170,11 @@ class Ledger:
         """What the entry shall say; a cost that is not given is looked up, before the transaction."""
         name = "" if model is None else limits.name("model", model)
         duration_us = _duration_us(duration_ms)
-        if not (usage.total_tokens or duration_us or cost_usd is not None):
+        given = None if cost_usd is None else _cost(cost_usd)
+        if not (usage.total_tokens or duration_us or given):
             raise InvalidArgument("usage", "must report tokens, a duration or a cost")
-        if cost_usd is not None:
-            return Spend(usage, name, duration_us, _cost(cost_usd), GIVEN)
+        if given is not None:
+            return Spend(usage, name, duration_us, given, GIVEN)
         if not usage.total_tokens:
             return Spend(usage, name, duration_us, 0, None)
         found = prices.price(name, usage, at_us=self._store.clock.now_us()) if name else None
@@ -305,7 +306,10 @@ class _Named:
     def account(self, change: Change) -> Account:
         """The same, as it stands on the board."""
         if self.lease is not None:
-            return ledger.of_lease(change.tx, self.lease)
+            account = ledger.of_lease(change.tx, self.lease)
+            if self.agent_id not in ("", account.agent_id):
+                raise InvalidArgument("agent_id", "is not the agent of the lease")
+            return account
         if self.task_id is not None:
             return ledger.of_task(change.tx, self.task_id, self.agent_id)
         return Account(self.agent_id)
@@ -373,13 +377,12 @@ def _day(field: str, value: object) -> int:
 
 def _budget_key(plan: str | None, task_id: str | None, agent: str | None, period: Period) -> dict[str, str]:
     limits.choice("period", period, PERIODS)
-    named = {"plan": plan, "task": task_id, "agent": agent}
-    given = [(scope, name) for scope, name in named.items() if name is not None]
+    named = {"plan": plan, "task_id": task_id, "agent": agent}
+    given = [(field, name) for field, name in named.items() if name is not None]
+    if not given:
+        return {"scope": "board", "name": "", "period": period}
     if len(given) > 1:
         raise InvalidArgument(given[1][0], "name a plan, a task or an agent, only one of them")
-    scope, name = given[0] if given else ("board", "")
-    if scope == "task":
-        task_name("task_id", name)
-    elif scope != "board":
-        limits.name(scope, name)
-    return {"scope": scope, "name": name, "period": period}
+    [(field, name)] = given
+    checked = task_name(field, name) if field == "task_id" else limits.name(field, name)
+    return {"scope": field.removesuffix("_id"), "name": checked, "period": period}

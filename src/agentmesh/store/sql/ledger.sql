@@ -107,13 +107,16 @@ SELECT CASE WHEN :by = 'plan' THEN usage_entry.plan_pk ELSE 0 END AS plan_pk,
  GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 
 -- name: sum_attempts
--- How many attempts there were, how long they were held, and how many completed without a word on their usage.
+-- How many attempts there were, how long they were held (for no time, where the clock was set back meanwhile), and how
+-- many completed without a word on their usage.
 SELECT CASE WHEN :by = 'plan' THEN task.plan_pk ELSE 0 END AS plan_pk,
        CASE WHEN :by IN ('task', 'attempt') THEN attempt.task_pk END AS task_pk,
        CASE WHEN :by = 'attempt' THEN attempt.fence END AS fence,
        CASE WHEN :by = 'agent' THEN attempt.agent_id ELSE '' END AS agent_id,
        CASE WHEN :by = 'day' THEN attempt.started_us / 86400000000 ELSE 0 END AS day,
-       COUNT(*) AS attempts, SUM(COALESCE(attempt.ended_us, :now_us) - attempt.started_us) AS held_us,
+       COUNT(*) AS attempts,
+       SUM(CASE WHEN COALESCE(attempt.ended_us, :now_us) > attempt.started_us
+                THEN COALESCE(attempt.ended_us, :now_us) - attempt.started_us ELSE 0 END) AS held_us,
        SUM(CASE WHEN attempt.outcome = 'completed' AND NOT EXISTS
                 (SELECT 1 FROM usage_entry WHERE usage_entry.task_pk = attempt.task_pk AND usage_entry.fence = attempt.fence)
                 THEN 1 ELSE 0 END) AS unreported
