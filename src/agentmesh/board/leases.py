@@ -74,7 +74,7 @@ def end_attempt(
     kind: FailureKind | None = None,
     error: str | None = None,
 ) -> int:
-    """Close the open attempt of a row from `shown`, free its paths and what it has reserved.
+    """Close the open attempt of a row from `shown`, free its paths, what it has reserved, its place under a cap.
 
     Returns:
         1 when its charge is given back, else 0.
@@ -91,6 +91,8 @@ def end_attempt(
         error=error,
     )
     budgets.release(change, row)
+    if row["capped"]:
+        change.ready += budgets.ready_tasks(change.tx)
     if outcome in WASTED:
         change.tx.execute("waste_usage", task_pk=row["pk"], fence=row["fence"])
     if row["holds"]:

@@ -2,7 +2,7 @@
 -- A task and one of its attempts, as its holder names them.
 SELECT task_view.*, attempt.fence AS attempt_fence, attempt.agent_id, attempt.secret, attempt.outcome, attempt.holds, attempt.late,
        attempt.charged AS attempt_charged, attempt.reserved_pusd, attempt.reserved_tokens, attempt.started_us, attempt.heartbeat_us,
-       attempt.lease_expires_us AS expires_us
+       attempt.lease_expires_us AS expires_us, CASE WHEN EXISTS (SELECT 1 FROM claim_cap) THEN 1 ELSE 0 END AS capped
   FROM task_view
   JOIN attempt ON attempt.task_pk = task_view.pk AND attempt.fence = :fence
  WHERE task_view.id = :id
