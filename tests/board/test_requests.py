@@ -46,6 +46,18 @@ VERBS = {
     "put with a lease": (held, lambda board, lease, r: board.blackboard.put("n", "k", b"x", lease=lease, request_id=r)),
     "increment": (no_lease, lambda board, _, r: board.blackboard.increment("n", "c", agent_id="me", request_id=r)),
     "append": (no_lease, lambda board, _, r: board.blackboard.append("n", "l", 1, agent_id="me", request_id=r)),
+    "record": (no_lease, lambda board, _, r: board.ledger.record("me", output_tokens=1, request_id=r)),
+    "record with a lease": (held, lambda board, lease, r: board.ledger.record(lease=lease, cost_usd=1, request_id=r)),
+    "set a budget": (no_lease, lambda board, _, r: board.budgets.set(usd=1, agent_id="me", request_id=r)),
+    "clear a budget": (
+        lambda board: board.budgets.set(usd=1),
+        lambda board, _, r: board.budgets.clear(agent_id="me", request_id=r),
+    ),
+    "set_claim_cap": (no_lease, lambda board, _, r: board.set_claim_cap(3, agent_id="me", request_id=r)),
+    "clear_claim_cap": (
+        lambda board: board.set_claim_cap(3),
+        lambda board, _, r: board.clear_claim_cap(agent_id="me", request_id=r),
+    ),
 }
 OTHER_ARGUMENTS = {
     "create_task": lambda board, _, r: board.create_task("T", priority=1, agent_id="me", request_id=r),
@@ -71,6 +83,12 @@ OTHER_ARGUMENTS = {
     "increment": lambda board, _, r: board.blackboard.increment("n", "c", 2, agent_id="me", request_id=r),
     "append": lambda board, _, r: board.blackboard.append("n", "l", 1, ttl_sec=9, agent_id="me", request_id=r),
     "pause": lambda board, _, r: board.pause(agent="y", reason="x", agent_id="me", request_id=r),
+    "record": lambda board, _, r: board.ledger.record("me", input_tokens=1, request_id=r),
+    "record with a lease": lambda board, lease, r: board.ledger.record(lease=lease, cost_usd=2, request_id=r),
+    "set a budget": lambda board, _, r: board.budgets.set(usd=1, strict=True, agent_id="me", request_id=r),
+    "clear a budget": lambda board, _, r: board.budgets.clear(agent="x", agent_id="me", request_id=r),
+    "set_claim_cap": lambda board, _, r: board.set_claim_cap(3, agent="x", agent_id="me", request_id=r),
+    "clear_claim_cap": lambda board, _, r: board.clear_claim_cap(agent="x", agent_id="me", request_id=r),
 }
 
 

@@ -107,6 +107,96 @@ def test_a_lease_that_runs_out_wakes_a_waiter(board, clock, threads):
     assert answer(waiting).lease.fence == 2
 
 
+WIDENERS = {
+    "a higher limit": lambda board, _: board.budgets.set(usd=2),
+    "no limit": lambda board, _: board.budgets.clear(),
+    "a reservation that ends with its task": lambda _, claim: claim.complete(),
+    "a reservation that ends with a failure": lambda _, claim: claim.fail("x", retry=False),
+    "a reservation that is cancelled": lambda board, _: board.cancel_task("held"),
+    "a lower estimate": lambda board, _: board.update_task("dear", estimate_usd="0.3"),
+}
+
+
+@pytest.mark.parametrize("widener", WIDENERS)
+def test_a_waiting_claim_is_woken_by_whatever_widens_a_budget(board, threads, widener):
+    """No task becomes ready by it; one that was ready all the time may now be handed out."""
+    put(board, "held", "dear", estimate_usd="0.6")
+    board.budgets.set(usd=1)
+    claim = claimed(board, "held", "y")
+    waiting = threads.start(board.claim_task, "x", wait_sec=50)
+    WIDENERS[widener](board, claim)
+    assert answer(waiting).task.id == "dear"
+
+
+UNCAPPERS = {
+    "a higher cap": lambda board, _: board.set_claim_cap(2, agent="x"),
+    "no cap": lambda board, _: board.clear_claim_cap(agent="x"),
+    "an end of what it holds": lambda _, claim: claim.complete(),
+    "a cancelled task": lambda board, _: board.cancel_task("mine"),
+}
+
+
+@pytest.mark.parametrize("uncapper", UNCAPPERS)
+def test_a_waiting_claim_is_woken_by_whatever_lifts_it_under_its_cap(board, threads, uncapper):
+    """Another session of the same agent ends its task, or an operator lets it hold more."""
+    put(board, "mine", "next")
+    board.set_claim_cap(1, agent="x")
+    claim = claimed(board, "mine", "x")
+    waiting = threads.start(board.claim_task, "x", wait_sec=50)
+    UNCAPPERS[uncapper](board, claim)
+    assert answer(waiting).task.id == "next"
+
+
+@pytest.mark.parametrize("budget", [{}, {"plan": "default"}, {"task_id": "a"}, {"agent": "x"}])
+def test_midnight_wakes_a_waiter_for_whom_a_day_was_used_up(board, clock, threads, budget):
+    """Its daily budget begins anew at 00:00 UTC; nobody else does anything."""
+    put(board, "a")
+    board.budgets.set(tokens=1, period="day", **budget)
+    clock.advance(86_400 - 20)
+    board.ledger.record("x", task_id="a", output_tokens=1)
+    waiting = threads.start(board.claim_task, "x", wait_sec=50)
+    clock.advance(20)
+    board.wake_waits()
+    assert answer(waiting).task.id == "a"
+
+
+def test_a_waiter_sleeps_no_longer_than_until_midnight(board, clock, threads):
+    """Once a board has a budget; real time has nothing to do with it."""
+    put(board, "a")
+    board.budgets.set(tokens=1, period="day")
+    clock.advance(86_400 - 0.05)
+    board.ledger.record("x", output_tokens=1)
+    waiting = threads.start(board.claim_task, "x", wait_sec=50)
+    clock.advance(0.05)
+    assert answer(waiting).task.id == "a"
+
+
+def test_a_dead_agents_reservation_comes_to_a_waiter(board, clock, threads):
+    """When its lease is due; the waiting claim takes it back by itself."""
+    board.create_task("T", id="a", estimate_usd="0.6", lease_timeout_sec=0.05, max_attempts=1)
+    put(board, "b", estimate_usd="0.9")
+    board.budgets.set(usd=1)
+    claimed(board, "a", "dead")
+    waiting = threads.start(board.claim_task, "x", wait_sec=50)
+    clock.advance(0.05)
+    assert answer(waiting).task.id == "b"
+
+
+@pytest.mark.parametrize("how", ["time", "resume"])
+def test_the_end_of_a_storm_wakes_a_waiter(board, clock, threads, how):
+    """When the pause of the plan is over, or an operator ends it."""
+    put(board, *"abcde", "next")
+    for name in "abcde":
+        claimed(board, name).fail("x", kind="infra", retry=False)
+    clock.advance(29.95)
+    waiting = threads.start(board.claim_task, "x", wait_sec=50)
+    if how == "time":
+        clock.advance(0.05)
+    else:
+        board.resume(plan="default")
+    assert answer(waiting).task.id == "next"
+
+
 def test_a_wait_ends_at_its_deadline(board, clock, threads):
     """With the answer that a claim without a wait would give."""
     put(board, "a")

@@ -60,7 +60,6 @@ FINE = {
     ("own_open_attempts", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, on resume",
     ("own_open_attempts", "USE TEMP B-TREE FOR ORDER BY"): "the open attempts of one agent",
     ("reserved_of_scope", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, for set()",
-    ("barred_task", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"): "the two budgets of a task",
     ("sum_totals", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
     ("sum_pruned_attempts", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
     ("usage_of_task_after", "USE TEMP B-TREE FOR ORDER BY"): "the entries of one task",

@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agentmesh import limits
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import task_row
-from agentmesh.errors import NotFound
+from agentmesh.errors import NotFound, StoreError, SumTooLarge
 from agentmesh.model import Budget, BudgetLeft, BudgetScope, NoClaim
 from agentmesh.rules import DAY_US, WARNING_PERCENT
 from agentmesh.store.base import Row, Transaction
 
-TOP = 2**62
-"""More than any limit."""
 NEVER_US = 2**62
 LAST_DAY = 10**7
 KINDS = ("pusd", "tokens")
@@ -40,8 +39,8 @@ BOOKS = (
 class Room(NamedTuple):
     """What a task may be estimated at to be handed out; -1 where nothing may be."""
 
-    pusd: int = TOP
-    tokens: int = TOP
+    pusd: int = limits.INTEGER
+    tokens: int = limits.INTEGER
 
     def within(self, other: Room) -> Room:
         """The smaller of both."""
@@ -97,8 +96,8 @@ def spent_up(row: Row, task: Row | None = None) -> NoClaim:
         why = "is used up"
     else:
         why = f"leaves less than task {task['id']} is estimated at"
-    until = _midnight(row["day"]) if row["period"] == "day" else None
-    return NoClaim("budget", "blocked_by", f"{words(row)} {why}.", until)
+    until = _barred_until(row, NO_TASK if task is None else task)
+    return NoClaim("budget", "blocked_by", f"{words(row)} {why}.", until if until < NEVER_US else None)
 
 
 def words(row: Row) -> str:
@@ -107,10 +106,23 @@ def words(row: Row) -> str:
     return f"{whose} {'daily ' if row['period'] == 'day' else ''}budget"
 
 
-def reserve(change: Change, task: Row, agent_id: str) -> tuple[BudgetLeft, ...]:
-    """Take a task's estimates off its budgets, as it is handed out; what is left of them."""
-    pusd, tokens = task["estimate_pusd"] or 0, task["estimate_tokens"] or 0
+def reserve(change: Change, task: Row, agent_id: str) -> tuple[BudgetLeft, ...] | None:
+    """Take a task's estimates off its budgets, as it is handed out; what is left of them.
+
+    None when a budget of its own does not allow it, and bars it from here on: after the clock was set back, no bar is
+    there for the day that has come again.
+
+    Raises:
+        StoreError: another budget does not allow it, so it should not have been picked.
+    """
     rows = over(change.tx, task, agent_id)
+    if refused := [row for row in rows if not room(row).fits(task)]:
+        for row in refused:
+            if row["scope"] != "task":
+                raise StoreError(f"Task {task['id']!r} was picked although a budget of its {row['scope']} forbids it.")
+            _book(change, row, task)
+        return None
+    pusd, tokens = task["estimate_pusd"] or 0, task["estimate_tokens"] or 0
     if pusd or tokens:
         rows = [_book(change, row, task, reserved_pusd=pusd, reserved_tokens=tokens) for row in rows]
     return tuple(record_left(row) for row in rows)
@@ -130,11 +142,19 @@ def release(change: Change, held: Row) -> None:
 
 
 def spend(
-    change: Change, task: Row | None, agent_id: str, *, pusd: int | None, tokens: int, drawn: tuple[int, int]
+    change: Change, rows: Iterable[Row], task: Row | None, *, pusd: int | None, tokens: int, drawn: tuple[int, int]
 ) -> tuple[BudgetLeft, ...]:
-    """Book usage, and so much less of its attempt's reservation; what is left of the budgets."""
-    change.tx.execute("lock_budgets")
-    where = task or NO_TASK
+    """Book usage, and so much less of its attempt's reservation; what is left of the budgets.
+
+    Args:
+        change: the write.
+        rows: the budgets from `over`, read before the usage was entered: the books of a new day are worked out from
+            the ledger, which must not have it yet.
+        task: whose usage it is, if any task's.
+        pusd: what it cost, None when nobody knows.
+        tokens: its tokens.
+        drawn: what was taken off the reservation of its attempt.
+    """
     more = {
         "spent_pusd": pusd or 0,
         "spent_tokens": tokens,
@@ -142,7 +162,7 @@ def spend(
         "reserved_pusd": -drawn[0],
         "reserved_tokens": -drawn[1],
     }
-    return tuple(record_left(_book(change, row, where, **more)) for row in over(change.tx, where, agent_id))
+    return tuple(record_left(_book(change, row, task or NO_TASK, **more)) for row in rows)
 
 
 def put(
@@ -171,13 +191,24 @@ def put(
         task_pk=task["pk"] if task else None,
     )
     row = tx.fetch_one("budget_named", **key) or {}
-    day = tx.now // DAY_US
-    fresh = {**row, "day": day, **_spent(tx, row, day if row["period"] == "day" else None), **_reserved(tx, row)}
     told: dict[str, Any] = {**key, "limit_pusd": limit_pusd, "limit_tokens": limit_tokens, "strict": strict}
     change.event("budget_set", task, agent_id=agent_id, **told)
-    booked = _book(change, fresh, task or {})
+    booked = reckon(change, row, task or NO_TASK)
     change.ready += ready_tasks(tx)
     return booked
+
+
+def reckon(change: Change, row: Row, task: Row) -> Row:
+    """Work a budget's books out anew from the ledger and the open attempts; its row as it then stands.
+
+    Args:
+        change: the write.
+        row: the budget's.
+        task: that of the task whose budget it is.
+    """
+    fresh = today(change.tx, row)
+    day = fresh["day"] if row["period"] == "day" else None
+    return _book(change, {**fresh, **_spent(change.tx, row, day), **_reserved(change.tx, row)}, task)
 
 
 def drop(change: Change, key: Mapping[str, str], agent_id: str) -> bool:
@@ -192,6 +223,7 @@ def drop(change: Change, key: Mapping[str, str], agent_id: str) -> bool:
 
 def reconsider(change: Change, task: Row) -> None:
     """A task's estimates have changed: its own budgets bar it, or no longer do."""
+    change.tx.execute("lock_budgets")
     for row in over(change.tx, task, ""):
         if row["scope"] == "task":
             _book(change, row, task)
@@ -226,7 +258,7 @@ def errors(tx: Transaction) -> list[str]:
         day = row["day"] if row["period"] == "day" else None
         books = _spent(tx, row, day) | _reserved(tx, row)
         wrong = sorted(name for name, amount in books.items() if row[name] != amount)
-        if row["scope"] == "task" and row["period"] == "lifetime":
+        if row["scope"] == "task":
             task = tx.fetch_one("task_by_pk", pk=row["task_pk"]) or NO_TASK
             wrong += ["barred_until_us"] if row["barred_until_us"] != _barred_until(row, task) else []
         found += [f"{words(row)} has another {name} than the ledger and the open attempts make" for name in wrong]
@@ -254,8 +286,14 @@ def record_left(row: Row) -> BudgetLeft:
 
 
 def _book(change: Change, row: Row, task: Row, **more: int) -> Row:
-    """Add to a budget's books; a task's own budget then bars it or not, and a warning is given when it is due."""
+    """Add to a budget's books; a task's own budget then bars it or not, and a warning is given when it is due.
+
+    Raises:
+        SumTooLarge: a sum would be more than a row can hold.
+    """
     booked = {**row, **{name: row[name] + amount for name, amount in more.items()}}
+    if max(booked[f"{what}_{kind}"] for what in ("spent", "reserved") for kind in KINDS) > limits.INTEGER:
+        raise SumTooLarge(f"{words(row)} cannot hold so large a sum.")
     if row["scope"] == "task":
         booked["barred_until_us"] = _barred_until(booked, task)
     level = _level(booked)
@@ -289,7 +327,7 @@ def _barred_until(row: Row, task: Row) -> int:
 
 def _room(limit: int | None, used: int) -> int:
     if limit is None:
-        return TOP
+        return limits.INTEGER
     return limit - used if used < limit else -1
 
 
@@ -321,14 +359,13 @@ def _spent(tx: Transaction, row: Row, day: int | None) -> dict[str, int]:
     days = {"first_day": 0 if day is None else day, "last_day": LAST_DAY if day is None else day}
     if row["scope"] == "task":
         return dict(tx.fetch_one("spent_of_task", task_pk=row["task_pk"], **days) or {})
-    return dict(tx.fetch_one("spent_of_scope", **_scope(tx, row), **days) or {})
+    return dict(tx.fetch_one("spent_of_scope", **_named(row), **days) or {})
 
 
 def _reserved(tx: Transaction, row: Row) -> dict[str, int]:
-    return dict(tx.fetch_one("reserved_of_scope", task_pk=row["task_pk"], **_scope(tx, row)) or {})
+    return dict(tx.fetch_one("reserved_of_scope", task_pk=row["task_pk"], **_named(row)) or {})
 
 
-def _scope(tx: Transaction, row: Row) -> dict[str, Any]:
-    """Which rows count for a budget, as parameters."""
-    plan = tx.fetch_one("plan_by_name", name=row["name"]) if row["scope"] == "plan" else None
-    return {"plan_pk": plan["pk"] if plan else None, "agent_id": row["name"] if row["scope"] == "agent" else None}
+def _named(row: Row) -> dict[str, Any]:
+    """Whose rows count for a budget, as parameters."""
+    return {scope: row["name"] if row["scope"] == scope else None for scope in ("plan", "agent")}

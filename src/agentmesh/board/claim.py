@@ -19,7 +19,6 @@ from agentmesh.errors import AlreadyClaimed, WrongState
 from agentmesh.model import (
     FINAL,
     STATES,
-    Advice,
     BudgetLeft,
     DependencyResult,
     FailureKind,
@@ -159,8 +158,8 @@ def next_task(change: Change, ask: Ask, catalogue: Catalogue) -> Handed | NoClai
     return None if more else no_claim(change.tx, found, pulse)
 
 
-def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim:
-    """Hand out the task that was asked for by id.
+def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim | None:
+    """Hand out the task that was asked for by id; None when the search should go on in another transaction.
 
     Raises:
         NotFound: it is not on the board.
@@ -176,7 +175,11 @@ def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim:
         change.event("task_due", row)
         row = task_row(change.tx, task_id)
     refusal = _refusal(change.tx, row, ask)
-    return hand_out(change, row, ask.agent_id) if refusal is None else refusal
+    if refusal is None:
+        return hand_out(change, row, ask.agent_id)
+    if refusal.advice != "stop" and heal.reclaim(change):
+        return None  # what dead agents held, or had reserved, may have been in the way
+    return refusal
 
 
 def own_attempt(
@@ -212,9 +215,14 @@ def own_attempt(
     return None
 
 
-def hand_out(change: Change, row: Row, agent_id: str, *, bounded: bool = True) -> Handed:
-    """Open the next attempt of a ready task; its estimates are reserved, where there may be budgets."""
+def hand_out(change: Change, row: Row, agent_id: str, *, bounded: bool = True) -> Handed | None:
+    """Open the next attempt of a ready task; its estimates are reserved, where there may be budgets.
+
+    None when a budget of its own turns out to bar it: the search should go on in another transaction.
+    """
     left = budgets.reserve(change, row, agent_id) if bounded else ()
+    if left is None:
+        return None
     fence = row["fence"] + 1
     expires = change.now + min(row["lease_timeout_us"], row["max_hold_us"])
     fresh = secret(change.chance)
@@ -244,17 +252,11 @@ def hand_out(change: Change, row: Row, agent_id: str, *, bounded: bool = True) -
 
 def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
     """Why an ask gets nothing, and what to do about it."""
-    dues = [due for due in (pulse["lease_due_us"], pulse["scheduled_due_us"]) if due is not None and due > tx.now]
-    retry_at = min(dues, default=None)
-    if found.stop is not None:
-        ends = [at for at in (found.stop.retry_at_us, retry_at) if at is not None]
-        return replace(found.stop, retry_at_us=min(ends, default=None))
-    counts = _counts(tx, found.ask.plan)
-    reason, advice, message = _reason(tx, found, counts)
-    offered_again = averted_until(tx, found.ask.agent_id) if reason == "released" else None
-    if offered_again is not None:
-        retry_at = min([*dues, offered_again])
-    return NoClaim(reason, advice, message, None if advice == "stop" else retry_at)
+    why = _reason(tx, found, _counts(tx, found.ask.plan))
+    if why.advice == "stop":
+        return why
+    dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], why.retry_at_us]
+    return replace(why, retry_at_us=min((due for due in dues if due is not None and due > tx.now), default=None))
 
 
 def carried(tx: Transaction, task_pk: int) -> tuple[DependencyResult, ...]:
@@ -288,8 +290,8 @@ def worthwhile(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
 def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
     """Whether a claim would be given a task now, due leases and times taken into account.
 
-    What the end of a dead agent's attempt sets free, by its paths or by the failure of its task, is only known once a
-    claim has healed the board: until then the answer is yes, so that whoever asks first goes and heals it.
+    What the end of a dead agent's attempt sets free, by its paths, its reservation or the failure of its task, is only
+    known once a claim has healed the board: until then the answer is yes, so that whoever asks first goes and heals it.
     """
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     if _there_is(tx, ask, pulse, catalogue):
@@ -297,7 +299,12 @@ def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
     for due in tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE):
         row = task_row(tx, due["id"])
         last = row["charged"] >= row["max_attempts"]
-        if due["holds"] or (tx.fetch_all("child_conditions", pk=row["pk"]) if last else _claimable(tx, row, ask)):
+        reserves = pulse["bounded"] and (due["reserved_pusd"] or due["reserved_tokens"])
+        if (
+            due["holds"]
+            or reserves
+            or (tx.fetch_all("child_conditions", pk=row["pk"]) if last else _claimable(tx, row, ask))
+        ):
             return True
     later = tx.fetch_all("due_scheduled", now_us=tx.now, most=limits.PAGE)
     return any(_claimable(tx, task_row(tx, row["id"]), ask) for row in later)
@@ -388,41 +395,45 @@ def _counts(tx: Transaction, plan: str | None) -> dict[str, int]:
     return {state: (row[state] or 0) if row else 0 for state in STATES}
 
 
-def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> tuple[str, Advice, str]:
+def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> NoClaim:
     where = f"Plan {found.ask.plan}" if found.ask.plan else "The board"
-    if not any(counts.values()):
-        return "empty", "stop", f"{where} has no tasks."
-    if not any(n for state, n in counts.items() if state not in FINAL):
-        return "done", "stop", f"All tasks are final: {counts['completed']} of {sum(counts.values())} completed."
+    if not any(counts.values()) and found.stop is None:
+        return NoClaim("empty", "stop", f"{where} has no tasks.")
+    if any(counts.values()) and not any(n for state, n in counts.items() if state not in FINAL):
+        message = f"All tasks are final: {counts['completed']} of {sum(counts.values())} completed."
+        return NoClaim("done", "stop", message)
+    if found.stop is not None:
+        return found.stop
     if counts["pending"]:
         return _ready_but(tx, found)
     if counts["in_progress"]:
-        return (
-            "in_progress",
-            "wait",
-            f"{counts['in_progress']} tasks are being worked on, {counts['blocked']} wait for others.",
-        )
+        message = f"{counts['in_progress']} tasks are being worked on, {counts['blocked']} wait for others."
+        return NoClaim("in_progress", "wait", message)
     if counts["scheduled"]:
-        return "scheduled", "wait", f"{counts['scheduled']} tasks wait for their time."
-    return "blocked", "wait", f"{counts['blocked']} tasks wait for tasks outside this plan."
+        return NoClaim("scheduled", "wait", f"{counts['scheduled']} tasks wait for their time.")
+    return NoClaim("blocked", "wait", f"{counts['blocked']} tasks wait for tasks outside this plan.")
 
 
-def _barred(tx: Transaction, found: Reach) -> bool:
-    """Whether budgets alone keep what is ready from an ask."""
-    if found.bounds is None:
-        return False
-    freely = replace(found, bounds=None)
-    return bool(tx.fetch_one("barred_task", now_us=tx.now)) or pick(tx, freely) is not None
-
-
-def _ready_but(tx: Transaction, found: Reach) -> tuple[str, Advice, str]:
+def _ready_but(tx: Transaction, found: Reach) -> NoClaim:
     """Tasks are ready, but none for this ask."""
-    if averted_until(tx, found.ask.agent_id) is not None:
-        return "released", "wait", "What is ready was released by this agent less than a minute ago."
+    offered_again = averted_until(tx, found.ask.agent_id)
+    if offered_again is not None:
+        message = "What is ready was released by this agent less than a minute ago."
+        return NoClaim("released", "wait", message, offered_again)
     if any(tx.fetch_all("any_pool", requires_pk=pk) for pk in found.eligible):
-        return "paths_held", "wait", "Running tasks hold the paths of what is ready."
+        return NoClaim("paths_held", "wait", "Running tasks hold the paths of what is ready.")
+    too_dear = _too_dear(tx, found)
+    if too_dear is not None:
+        return too_dear
     if found.ask.tags:
-        return "tags", "wait", "No ready task carries these tags."
-    if _barred(tx, found):
-        return "budget", "blocked_by", "What is ready is estimated at more than the budgets leave."
-    return "capability", "blocked_by", "What is ready requires capabilities that this agent has not named."
+        return NoClaim("tags", "wait", "No ready task carries these tags.")
+    return NoClaim("capability", "blocked_by", "What is ready requires capabilities that this agent has not named.")
+
+
+def _too_dear(tx: Transaction, found: Reach) -> NoClaim | None:
+    """The budget that alone keeps the first ready task from an ask; None where it is not a budget."""
+    if found.bounds is None:
+        return None
+    pk = pick(tx, replace(found, bounds=None))
+    row = tx.fetch_one("task_by_pk", pk=pk) if pk is not None else None
+    return bounds.refusal(tx, found.bounds, row, found.ask.agent_id) if row is not None else None

@@ -83,6 +83,8 @@ def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
     }
     priced = {"cost_pusd": spend.cost_pusd, "price": spend.price}
     where = {"task_pk": task["pk"] if task else None, "fence": fence}
+    change.tx.execute("lock_budgets")
+    rows = budgets.over(change.tx, task or budgets.NO_TASK, account.agent_id)
     added = change.tx.fetch_one("add_usage", now_us=change.now, **where, **values, **priced) or {}
     wasted = int(attempt is not None and attempt["outcome"] in WASTED)
     change.tx.execute(
@@ -95,10 +97,10 @@ def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
         wasted_pusd=wasted * pusd,
         **values,
     )
-    drawn = _draw(change, task, attempt, pusd, tokens)
-    left = budgets.spend(change, task, account.agent_id, pusd=spend.cost_pusd, tokens=tokens, drawn=drawn)
     told = {"unpriced": True} if spend.cost_pusd is None else {"cost_pusd": pusd}
     change.event("usage_recorded", task, fence=fence, agent_id=account.agent_id, tokens=tokens, **told)
+    drawn = _draw(change, task, attempt, pusd, tokens)
+    left = budgets.spend(change, rows, task, pusd=spend.cost_pusd, tokens=tokens, drawn=drawn)
     named = {"plan": task["plan"] if task else None, "task_id": task["id"] if task and task["pk"] else None}
     written = _entry({"pk": added["pk"], "at_us": change.now, "fence": fence, **values, **priced, **named})
     return UsageReceipt(written, left)

@@ -196,8 +196,7 @@ def _suits(tx: Transaction, row: Row, found: Reach, tags: Sequence[str]) -> bool
         row["requires_pk"] in found.eligible
         and (found.plans is None or row["plan_pk"] in found.plans)
         and set(tags) <= set(json.loads(row["tags"]))
-        and not row["barred"]
-        and (found.bounds is None or (found.room(row["plan_pk"]) or UNLIMITED).fits(row))
+        and (found.bounds is None or (not row["barred"] and (found.room(row["plan_pk"]) or UNLIMITED).fits(row)))
         and (row["pool_pk"] is None or not blocked(tx, {"pk": row["pool_pk"]}, None))
     )
 

@@ -44,8 +44,8 @@ SELECT COALESCE(SUM(cost_pusd), 0) AS spent_pusd,
        COALESCE(SUM(input_tokens + cached_input_tokens + cache_write_tokens + output_tokens), 0) AS spent_tokens,
        COALESCE(SUM(unpriced), 0) AS unpriced
   FROM usage_total
- WHERE (CAST(:plan_pk AS BIGINT) IS NULL OR plan_pk = :plan_pk)
-   AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
+ WHERE (CAST(:plan AS TEXT) IS NULL OR plan_pk = (SELECT pk FROM plan WHERE name = :plan))
+   AND (CAST(:agent AS TEXT) IS NULL OR agent_id = :agent)
    AND day >= :first_day AND day <= :last_day
 
 -- name: spent_of_task
@@ -61,21 +61,14 @@ SELECT COALESCE(SUM(cost_pusd), 0) AS spent_pusd,
 SELECT COALESCE(SUM(attempt.reserved_pusd), 0) AS reserved_pusd, COALESCE(SUM(attempt.reserved_tokens), 0) AS reserved_tokens
   FROM attempt JOIN task ON task.pk = attempt.task_pk
  WHERE attempt.outcome IS NULL
-   AND (CAST(:plan_pk AS BIGINT) IS NULL OR task.plan_pk = :plan_pk)
    AND (CAST(:task_pk AS BIGINT) IS NULL OR attempt.task_pk = :task_pk)
-   AND (CAST(:agent_id AS TEXT) IS NULL OR attempt.agent_id = :agent_id)
+   AND (CAST(:plan AS TEXT) IS NULL OR task.plan_pk = (SELECT pk FROM plan WHERE name = :plan))
+   AND (CAST(:agent AS TEXT) IS NULL OR attempt.agent_id = :agent)
 
 -- name: draw_reservation
 -- Usage has come in: so much less of an attempt's reservation is open.
 UPDATE attempt SET reserved_pusd = reserved_pusd - :pusd, reserved_tokens = reserved_tokens - :tokens
  WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
-
--- name: barred_task
--- A ready task whose own budget bars it.
-SELECT task_pk FROM budget
- WHERE task_pk IS NOT NULL AND barred_until_us > :now_us
-   AND EXISTS (SELECT 1 FROM task WHERE task.pk = budget.task_pk AND task.state = 'pending')
- ORDER BY task_pk, pk LIMIT 1
 
 -- name: caps_over
 -- How many tasks an agent may hold at once: its own cap, and that of everybody.

@@ -20,7 +20,8 @@ SELECT candidate.pk, candidate.urgency
    AND (CAST(:room_pusd AS BIGINT) IS NULL
         OR (COALESCE(candidate.estimate_pusd, 0) <= :room_pusd AND COALESCE(candidate.estimate_tokens, 0) <= :room_tokens
             AND NOT EXISTS (SELECT 1 FROM budget
-                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)))
+                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us
+                               AND budget.day * 86400000000 <= :now_us)))
  ORDER BY candidate.urgency DESC, candidate.pk
  LIMIT 1 /*skip_locked*/
 
@@ -35,7 +36,8 @@ SELECT candidate.pk, candidate.urgency
    AND (CAST(:room_pusd AS BIGINT) IS NULL
         OR (COALESCE(candidate.estimate_pusd, 0) <= :room_pusd AND COALESCE(candidate.estimate_tokens, 0) <= :room_tokens
             AND NOT EXISTS (SELECT 1 FROM budget
-                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)))
+                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us
+                               AND budget.day * 86400000000 <= :now_us)))
  ORDER BY candidate.urgency DESC, candidate.pk
  LIMIT 1 /*skip_locked*/
 
@@ -49,7 +51,8 @@ SELECT candidate.pk, candidate.urgency
    AND (CAST(:room_pusd AS BIGINT) IS NULL
         OR (COALESCE(candidate.estimate_pusd, 0) <= :room_pusd AND COALESCE(candidate.estimate_tokens, 0) <= :room_tokens
             AND NOT EXISTS (SELECT 1 FROM budget
-                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)))
+                             WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us
+                               AND budget.day * 86400000000 <= :now_us)))
  ORDER BY candidate.urgency DESC, candidate.pk
  LIMIT 1 /*skip_locked*/
 
@@ -57,7 +60,9 @@ SELECT candidate.pk, candidate.urgency
 -- A page of the ready tasks that carry a tag, most urgent first; the caller weighs the rest of its wishes.
 SELECT candidate.pk, candidate.urgency, candidate.requires_pk, candidate.plan_pk, candidate.pool_pk, candidate.tags,
        candidate.estimate_pusd, candidate.estimate_tokens,
-       CASE WHEN EXISTS (SELECT 1 FROM budget WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us)
+       CASE WHEN EXISTS (SELECT 1 FROM budget
+                          WHERE budget.task_pk = candidate.pk AND budget.barred_until_us > :now_us
+                            AND budget.day * 86400000000 <= :now_us)
             THEN 1 ELSE 0 END AS barred
   FROM task_tag
   JOIN task AS candidate ON candidate.pk = task_tag.task_pk
@@ -81,7 +86,7 @@ VALUES (:task_pk, :fence, :agent_id, :secret, 1, :holds, :now_us, :now_us, :leas
 
 -- name: due_attempts
 -- Open attempts whose lease is due, longest due first.
-SELECT task.id, attempt.fence, attempt.holds
+SELECT task.id, attempt.fence, attempt.holds, attempt.reserved_pusd, attempt.reserved_tokens
   FROM attempt JOIN task ON task.pk = attempt.task_pk
  WHERE attempt.outcome IS NULL AND attempt.lease_expires_us <= :now_us
  ORDER BY attempt.lease_expires_us, attempt.task_pk

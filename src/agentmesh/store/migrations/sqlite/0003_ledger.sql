@@ -68,7 +68,7 @@ CREATE TABLE usage_total (
     wasted_tokens       INTEGER NOT NULL,
     wasted_us           INTEGER NOT NULL,
     wasted_pusd         INTEGER NOT NULL,
-    PRIMARY KEY (plan_pk, agent_id, model, day)
+    PRIMARY KEY (day, plan_pk, agent_id, model)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE usage_pruned (
