@@ -41,7 +41,16 @@ def prepare(path):
     with open_board(path, TurnableClock()) as board:
         board.create_tasks(
             [
-                {"title": "t", "id": "held", "priority": 9, "writes": ["src/**"], "max_attempts": 2, "tags": ["x"]},
+                {
+                    "title": "t",
+                    "id": "held",
+                    "priority": 9,
+                    "writes": ["src/**"],
+                    "max_attempts": 2,
+                    "tags": ["x"],
+                    "estimate_usd": 1,
+                    "estimate_tokens": 1000,
+                },
                 {"title": "t", "id": "then", "depends_on": ["held"], "payload": {"a": 1}},
                 {"title": "t", "id": "else", "depends_on": ["held:failed"]},
                 {"title": "t", "id": "after", "depends_on": ["held:finished", "other"]},
@@ -50,9 +59,13 @@ def prepare(path):
                 {"title": "t", "id": "done", "priority": 7},
                 {"title": "t", "id": "parked", "writes": ["docs/a"], "priority": 6},
                 {"title": "t", "id": "later", "not_before": (START_US + 30_000_000) / 1_000_000},
-                {"title": "t", "id": "free"},
+                {"title": "t", "id": "free", "estimate_usd": 2},
+                *({"title": "t", "id": f"storm{number}"} for number in range(4)),
             ]
         )
+        board.budgets.set(usd=50)
+        board.budgets.set(plan="default", tokens=9_000, period="day")
+        board.budgets.set(task_id="held", usd=5, tokens=5_000)
         ann = board.claim_task("ann", task_id="held").lease
         bob = board.claim_task("bob", task_id="other").lease
         board.claim_task("ann", task_id="done").complete({"early": True})
@@ -61,6 +74,10 @@ def prepare(path):
         board.blackboard.put("notes", "kept", [1])
         board.blackboard.put("notes", "over", "x", ttl_sec=1)
         _past(board)
+        board.ledger.record(lease=ann, model="m", input_tokens=30, output_tokens=10, cost_usd="0.25")
+        board.store.clock.advance(20)
+        for number in range(4):
+            board.claim_task("eve", task_id=f"storm{number}").fail("down", kind="infra", retry=False)
     return Scene(path, ann, bob)
 
 
@@ -81,6 +98,7 @@ ACTS = {
     "complete": lambda board, scene: board.complete_task(scene.ann, {"x": 1}),
     "complete other": lambda board, scene: board.complete_task(scene.bob),
     "fail": lambda board, scene: board.fail_task(scene.ann, "broken"),
+    "fail infra": lambda board, scene: board.fail_task(scene.ann, "down", kind="infra"),
     "fail for good": lambda board, scene: board.fail_task(scene.ann, "broken", retry=False),
     "release": lambda board, scene: board.release_task(scene.ann),
     "split": lambda board, scene: board.split_task(scene.ann, [{"title": "s"}, {"title": "s", "writes": ["q"]}]),
@@ -112,6 +130,16 @@ ACTS = {
     "put": lambda board, scene: board.blackboard.put("notes", "new", b"x", lease=scene.bob, request_id="put"),
     "append": lambda board, _: board.blackboard.append("notes", "kept", 2),
     "delete": lambda board, _: board.blackboard.delete("notes", "kept"),
+    "record": lambda board, scene: board.ledger.record(
+        lease=scene.ann, model="m", output_tokens=2_000, cost_usd="0.5", request_id="used"
+    ),
+    "record by name": lambda board, _: board.ledger.record("bob", task_id="other", duration_ms=5, cost_usd=3),
+    "set budget": lambda board, _: board.budgets.set(agent="ann", usd=2, strict=True),
+    "set task budget": lambda board, _: board.budgets.set(task_id="free", usd=1, period="day"),
+    "stop": lambda board, _: board.budgets.set(usd=0, request_id="stop"),
+    "clear budget": lambda board, _: board.budgets.clear(task_id="held"),
+    "estimate": lambda board, _: board.update_task("held", estimate_usd=6),
+    "cap": lambda board, _: board.set_claim_cap(1),
     "plan": lambda board, _: board.apply_plan(
         {"plan": "default", "tasks": [{"id": "free", "title": "other title"}, {"id": "n1", "title": "t"}]}
     ),

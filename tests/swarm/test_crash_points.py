@@ -33,6 +33,9 @@ KILLED = [
     "reclaim",
     "reopen",
     "prune",
+    "record",
+    "set budget",
+    "fail infra",
 ]
 
 

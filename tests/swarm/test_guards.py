@@ -7,15 +7,18 @@ others commit in the middle of a transaction: each change is guarded by the stat
 import pytest
 
 from agentmesh import Board
-from agentmesh.board import attempts, claim, heal, leases, operations
+from agentmesh.board import attempts, claim, heal, leases, ledger, operations
+from agentmesh.board.ledger import Spend
 from agentmesh.board.picking import Ask
 from agentmesh.errors import AgentMeshError, StoreError
+from agentmesh.model import Usage
 from tests.support.boards import kinds, violations
 from tests.support.faults import Intruder
 from tests.support.interleave import outcome
 from tests.support.scene import ACTS, everything
 
 ASK = Ask("intruder", None, frozenset(), frozenset())
+SOME = Spend(Usage(output_tokens=5), "m", 0, 10**11, "given")
 
 INTRUDERS = {
     "completes it": lambda scene, change: attempts.complete(
@@ -28,9 +31,10 @@ INTRUDERS = {
     "takes it back": lambda _, change: heal.reclaim(change),
     "renews it": lambda scene, change: leases.renew(change, scene.ann),
     "claims it": lambda _, change: claim.named_task(change, "held", ASK),
+    "uses something": lambda scene, change: ledger.record(change, ledger.of_lease(change.tx, scene.ann), SOME),
 }
 
-HOLDERS = ["complete", "fail", "fail for good", "release", "split", "heartbeat", "hold", "resume"]
+HOLDERS = ["complete", "fail", "fail for good", "release", "split", "heartbeat", "hold", "resume", "record"]
 ENDS = ["completes it", "releases it", "cancels it", "takes it back", "claims it"]
 
 
@@ -49,6 +53,31 @@ def test_a_holder_whose_attempt_ends_under_its_hands_changes_nothing(scenes, act
         before = everything(board)
         victim, came = intruded(board, scene, "held_attempt", intruder)
         assert isinstance(outcome(lambda: ACTS[act](victim, scene)), StoreError)
+        assert came.came
+        assert everything(board) == before
+
+
+@pytest.mark.parametrize("act", ["complete", "fail", "fail for good", "release", "split", "record", "reclaim"])
+def test_a_reservation_that_is_drawn_on_under_their_hands_is_not_given_back_twice(scenes, act):
+    """Whoever ends the attempt, or draws on it too, has read more than is left: the call fails as a whole (P8)."""
+    scene = scenes()
+    with scene.open() as board:
+        before = everything(board)
+        victim, came = intruded(board, scene, "held_attempt", "uses something")
+        assert isinstance(outcome(lambda: ACTS[act](victim, scene)), StoreError)
+        assert came.came
+        assert everything(board) == before
+
+
+@pytest.mark.parametrize("intruder", ["completes it", "cancels it", "takes it back"])
+def test_usage_by_name_of_an_attempt_that_has_just_ended_is_not_written_as_if_it_had_not(scenes, intruder):
+    """Whether it is waste is decided by how the attempt stands: as it was read, or the call fails (P7)."""
+    scene = scenes()
+    with scene.open() as board:
+        before = everything(board)
+        victim, came = intruded(board, scene, "last_attempt_of_agent", intruder)
+        answer = outcome(lambda: victim.ledger.record("ann", task_id="held", duration_ms=5))
+        assert isinstance(answer, StoreError)
         assert came.came
         assert everything(board) == before
 

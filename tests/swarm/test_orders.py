@@ -115,6 +115,19 @@ ORDERS = [
     (("complete", "hold"), ("completed", LeaseLost), "completed", ["completed"]),
     (("complete", "tie"), ("completed", "pending"), "completed", ["completed"]),
     (("fail for good", "tie"), ("failed", "cancelled"), "failed", ["failed"]),
+    (("record", "complete"), ("UsageReceipt", "completed"), "completed", ["completed"]),
+    (("complete", "record"), ("completed", "UsageReceipt"), "completed", ["completed"]),
+    (("reclaim", "record"), (["reclaimed"], "UsageReceipt"), "pending", ["reclaimed"]),
+    (("cancel", "record"), ("cancelled", "UsageReceipt"), "cancelled", ["cancelled"]),
+    (("claim held", "record"), ("Claim", "UsageReceipt"), "in_progress", ["reclaimed", None]),
+    (("record", "record"), ("UsageReceipt", "UsageReceipt"), "in_progress", [None]),
+    (("stop", "claim"), ("Budget", "budget"), "pending", ["reclaimed"]),
+    (("claim", "stop"), ("Claim", "Budget"), "in_progress", ["reclaimed", None]),
+    (("stop", "complete"), ("Budget", "completed"), "completed", ["completed"]),
+    (("estimate", "claim held"), ("in_progress", "budget"), "pending", ["reclaimed"]),
+    (("claim held", "estimate"), ("Claim", "in_progress"), "in_progress", ["reclaimed", None]),
+    (("fail infra", "claim"), ("scheduled", "Claim"), "scheduled", ["failed"]),
+    (("cap", "claim held"), ("ClaimCap", "Claim"), "in_progress", ["reclaimed", None]),
 ]
 
 

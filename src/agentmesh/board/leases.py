@@ -89,6 +89,8 @@ def end_attempt(
         kind=kind,
         late=int(row["expires_us"] <= change.now),
         error=error,
+        reserved_pusd=row["reserved_pusd"],
+        reserved_tokens=row["reserved_tokens"],
     )
     budgets.release(change, row)
     if row["capped"]:

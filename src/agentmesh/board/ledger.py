@@ -13,7 +13,7 @@ from typing import Any
 from agentmesh.board import budgets, leases
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import known_row, task_row
-from agentmesh.errors import NotFound
+from agentmesh.errors import NotFound, StoreError
 from agentmesh.model import Lease, Usage, UsageEntry, UsagePage, UsageReceipt
 from agentmesh.rules import DAY_US, WASTED
 from agentmesh.store.base import Row, Transaction
@@ -85,7 +85,10 @@ def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
     where = {"task_pk": task["pk"] if task else None, "fence": fence}
     change.tx.execute("lock_budgets")
     rows = budgets.over(change.tx, task or budgets.NO_TASK, account.agent_id)
-    added = change.tx.fetch_one("add_usage", now_us=change.now, **where, **values, **priced) or {}
+    stands = attempt["outcome"] or "" if attempt else ""
+    added = change.tx.fetch_one("add_usage", now_us=change.now, outcome=stands, **where, **values, **priced)
+    if added is None:
+        raise StoreError(f"Attempt {fence} of agent {account.agent_id!r} changed under a lock.")
     wasted = int(attempt is not None and attempt["outcome"] in WASTED)
     change.tx.execute(
         "total_usage",
@@ -137,10 +140,10 @@ def _draw(change: Change, task: Row | None, attempt: Row | None, pusd: int, toke
     """Take usage off its attempt's reservation; how much was taken."""
     if task is None or attempt is None or attempt["outcome"] is not None:
         return 0, 0
-    drawn = min(pusd, attempt["reserved_pusd"]), min(tokens, attempt["reserved_tokens"])
+    there = {name: attempt[name] for name in ("reserved_pusd", "reserved_tokens")}
+    drawn = min(pusd, there["reserved_pusd"]), min(tokens, there["reserved_tokens"])
     if any(drawn):
-        values = {"task_pk": task["pk"], "fence": attempt["fence"]}
-        change.tx.execute("draw_reservation", pusd=drawn[0], tokens=drawn[1], **values)
+        change.change_attempt("draw_reservation", task, pusd=drawn[0], tokens=drawn[1], **there)
     return drawn
 
 

@@ -69,6 +69,7 @@ SELECT COALESCE(SUM(attempt.reserved_pusd), 0) AS reserved_pusd, COALESCE(SUM(at
 -- Usage has come in: so much less of an attempt's reservation is open.
 UPDATE attempt SET reserved_pusd = reserved_pusd - :pusd, reserved_tokens = reserved_tokens - :tokens
  WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
+   AND reserved_pusd = :reserved_pusd AND reserved_tokens = :reserved_tokens
 
 -- name: caps_over
 -- How many tasks an agent may hold at once: its own cap, and that of everybody.

@@ -22,6 +22,7 @@ UPDATE attempt SET secret = :secret, heartbeat_us = :heartbeat_us, lease_expires
 UPDATE attempt SET outcome = :outcome, ended_us = :now_us, charged = :charged, kind = :kind, late = :late, error = :error,
                    reserved_pusd = 0, reserved_tokens = 0
  WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
+   AND reserved_pusd = :reserved_pusd AND reserved_tokens = :reserved_tokens
 
 -- name: count_holds
 -- Note that a running attempt holds more paths.

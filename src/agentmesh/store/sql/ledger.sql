@@ -1,9 +1,13 @@
 -- name: add_usage
--- An entry of the ledger; nothing ever changes it.
+-- An entry of the ledger, if its attempt, where it has one, stands as it was read; nothing ever changes it.
 INSERT INTO usage_entry (at_us, plan_pk, task_pk, fence, agent_id, model, input_tokens, cached_input_tokens,
                          cache_write_tokens, output_tokens, duration_us, cost_pusd, price)
-VALUES (:now_us, :plan_pk, :task_pk, :fence, :agent_id, :model, :input_tokens, :cached_input_tokens,
-        :cache_write_tokens, :output_tokens, :duration_us, :cost_pusd, :price)
+SELECT :now_us, :plan_pk, CAST(:task_pk AS BIGINT), CAST(:fence AS BIGINT), :agent_id, :model, :input_tokens,
+       :cached_input_tokens, :cache_write_tokens, :output_tokens, :duration_us, CAST(:cost_pusd AS BIGINT),
+       CAST(:price AS TEXT)
+ WHERE CAST(:fence AS BIGINT) IS NULL
+    OR EXISTS (SELECT 1 FROM attempt
+                WHERE task_pk = :task_pk AND fence = :fence AND COALESCE(outcome, '') = :outcome)
 RETURNING pk
 
 -- name: total_usage
