@@ -142,7 +142,8 @@ def test_next_and_why_name_the_budget(tight):
 def test_a_daily_budget_says_until_when(call, board):
     """Midnight UTC."""
     board.create_task("t", id="t")
-    call("budget", "set", "--period", "day", "--tokens", "0")
+    board.ledger.record("a", output_tokens=5)
+    call("budget", "set", "--period", "day", "--tokens", "5")
     assert re.search(r"Until \d{4}-\d\d-\d\d 00:00:00Z\.", call("why").stdout)
     assert re.search(r"Time alone may change this at \d{4}-\d\d-\d\d 00:00:00Z\.", call("claim", "--agent", "a").stdout)
 
