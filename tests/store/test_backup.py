@@ -138,7 +138,7 @@ def test_a_copy_leaves_no_snapshot_open(board, elsewhere):
     """It would pin the log for as long as the board is open."""
     board.create_task("t")
     board.backup(elsewhere / "copy.db")
-    assert not any(reader.in_transaction for reader in board.store._readers)
+    assert not any(reader.connection.in_transaction for reader in board.store._readers)
     assert board.store._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE) == (0, 0)
 
 

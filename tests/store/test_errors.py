@@ -98,4 +98,4 @@ def test_an_error_while_reading_gives_the_connection_back(board_path, clock):
         with pytest.raises(errors.StoreError):
             board.list_tasks()
         assert [task.id for task in board.list_tasks().tasks] == ["u"]
-        assert not any(reader.in_transaction for reader in board.store._readers)
+        assert not any(reader.connection.in_transaction for reader in board.store._readers)

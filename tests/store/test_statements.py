@@ -10,7 +10,7 @@ import agentmesh
 from agentmesh.errors import StoreError
 from agentmesh.store import statements
 from agentmesh.store.sqlite import DIALECT, LOCKS
-from agentmesh.store.statements import in_dialect, parse, shared_statements
+from agentmesh.store.statements import in_dialect, in_order, parse, shared_statements
 
 SOURCE = Path(agentmesh.__file__).parent
 SQL_FILES = sorted((SOURCE / "store" / "sql").glob("*.sql"))
@@ -73,11 +73,13 @@ def test_no_statement_asks_the_database_for_time_or_chance(file):
 
 
 def test_every_statement_is_right_sql(board):
-    """SQLite can prepare each of them on a board of today."""
+    """SQLite can prepare each of them on a board of today, and numbers its parameters as we do."""
     for name, sql in board.store.statements.items():
         if sql:
-            parameters = dict.fromkeys(re.findall(r":(\w+)", sql))
-            assert board.store._writer.execute("EXPLAIN " + sql, parameters).fetchall(), name
+            parameters = {name: name for name in re.findall(r":(\w+)", sql)}
+            explained = board.store._writer.execute("EXPLAIN " + sql, parameters)
+            assert in_order(sql)(parameters) == explained.bindings_names, name
+            assert explained.fetchall(), name
 
 
 def test_row_locks_are_nothing_to_sqlite(board):

@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
+from agentmesh.model import Micros
 from agentmesh.store.base import Progress, Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.gate import Gate
@@ -25,7 +26,7 @@ from agentmesh.store.observations import trouble
 from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import locate, meta, open_connection
-from agentmesh.store.statements import in_dialect
+from agentmesh.store.statements import in_dialect, in_order
 from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
 from agentmesh.upkeep import Backup, Observation
 
@@ -37,16 +38,20 @@ LOCKS = "lock_"
 
 
 class SqliteTransaction:
-    """Named statements on one connection."""
+    """Named statements on one connection, each run to its end before the next.
 
-    __slots__ = ("_columns", "_probe", "_statements", "connection", "now")
+    It serves one transaction after another, and so does its cursor: a new one for each statement costs 0.4 us.
+    """
+
+    __slots__ = ("_columns", "_probe", "_statements", "connection", "cursor", "now")
 
     def __init__(self, store: SqliteStore, connection: apsw.Connection) -> None:
         self.connection = connection
+        self.cursor = connection.cursor()
+        self.now = Micros(0)
         self._statements = store.statements
         self._columns = store.columns
         self._probe = store.options.probe
-        self.now = store.clock.now_us()
 
     def execute(self, statement: str, /, **values: Value) -> int:
         """Run a named statement; the number of rows it changed."""
@@ -55,28 +60,32 @@ class SqliteTransaction:
             return 0
         if self._probe:
             self._probe.reached("do:" + statement)
-        self.connection.execute(sql, values)
+        self.cursor.execute(sql, in_order(sql)(values))
         return self.connection.changes()
 
     def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
         """Run a named statement; its first row."""
-        rows = self.fetch_all(statement, **values)
-        return rows[0] if rows else None
+        rows = self._rows(statement, values)
+        return dict(zip(self._columns[statement], rows[0], strict=True)) if rows else None
 
     def fetch_all(self, statement: str, /, **values: Value) -> list[Row]:
         """Run a named statement; all its rows, read to the end."""
+        rows = self._rows(statement, values)
+        columns = self._columns[statement] if rows else ()
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def _rows(self, statement: str, values: Mapping[str, Value]) -> list[tuple[Any, ...]]:
         if self._probe:
             self._probe.reached("do:" + statement)
-        cursor = self.connection.execute(self._statements[statement], values)
+        sql = self._statements[statement]
+        cursor = self.cursor.execute(sql, in_order(sql)(values))
+        if statement in self._columns:
+            return cursor.fetchall()
         first = next(cursor, None)
         if first is None:
             return []
-        columns = self._columns.get(statement)
-        if columns is None:
-            columns = self._columns[statement] = tuple(column[0] for column in cursor.get_description())
-        rest = cursor.fetchall()
-        head: Row = dict(zip(columns, first, strict=True))
-        return [head, *(dict(zip(columns, row, strict=True)) for row in rest)] if rest else [head]
+        self._columns[statement] = tuple(column[0] for column in cursor.get_description())
+        return [first, *cursor.fetchall()]
 
 
 class SqliteStore:
@@ -100,11 +109,13 @@ class SqliteStore:
             except BaseException:
                 self._writer.close()
                 raise
+        self._transaction = SqliteTransaction(self, self._writer)
+        self._name = str(self.path)  # to stat a Path costs 1 us more
         self._pid = os.getpid()
         self._file = self._identity()
         self._turn = threading.Lock()
         self._shelf = threading.Lock()
-        self._readers: list[apsw.Connection] = []
+        self._readers: list[SqliteTransaction] = []
         self._watcher: apsw.Connection | None = None
         self._waiters: set[SleepingWaiter] = set()
         self._closed = False
@@ -143,13 +154,17 @@ class SqliteStore:
         """Run `work` on one snapshot."""
         self._ready("transaction")
         try:
-            with self._reader() as connection:
-                connection.execute("BEGIN")
+            reader = self._borrow()
+            try:
                 try:
-                    return work(SqliteTransaction(self, connection))
+                    reader.cursor.execute("BEGIN")
+                    reader.now = self.clock.now_us()
+                    return work(reader)
                 finally:
-                    if connection.in_transaction:  # some errors have ended it already
-                        connection.execute("COMMIT")
+                    if reader.connection.in_transaction:  # some errors have ended it already
+                        reader.cursor.execute("COMMIT")
+            finally:
+                self._give_back(reader)
         except apsw.Error as error:
             raise typed(error, self.path) from error
 
@@ -217,7 +232,7 @@ class SqliteStore:
                 return  # these are the parent's connections
             self._log.close()
             with self._shelf:
-                for connection in (*self._readers, self._watcher, self._writer):
+                for connection in (*(reader.connection for reader in self._readers), self._watcher, self._writer):
                     if connection is not None:
                         connection.close()
                 self._readers.clear()
@@ -235,33 +250,42 @@ class SqliteStore:
 
     def _transact(self, work: Callable[[SqliteTransaction], T]) -> T:
         self._reached("gate")
-        connection = self._writer
-        connection.execute("BEGIN IMMEDIATE")
+        writer = self._transaction
+        writer.cursor.execute("BEGIN IMMEDIATE")
         try:
             self._reached("begin")
-            result = work(SqliteTransaction(self, connection))
+            writer.now = self.clock.now_us()
+            result = work(writer)
             self._reached("commit")
-            connection.execute("COMMIT")
+            writer.cursor.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # a full disk has rolled back already
-                connection.execute("ROLLBACK")
+            if writer.connection.in_transaction:  # a full disk has rolled back already
+                writer.cursor.execute("ROLLBACK")
             raise
         return result
 
+    def _borrow(self) -> SqliteTransaction:
+        """A reader from the shelf, or a new one; as a pair of calls, for a context manager costs each read 2 us."""
+        with self._shelf:
+            if self._readers:
+                return self._readers.pop()
+        with translated(self.path):
+            return SqliteTransaction(self, open_connection(self.path, self.options))
+
+    def _give_back(self, reader: SqliteTransaction) -> None:
+        with self._shelf:
+            if self._closed:
+                reader.connection.close()
+            else:
+                self._readers.append(reader)
+
     @contextlib.contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
-        with self._shelf:
-            connection = self._readers.pop() if self._readers else None
-        if connection is None:
-            connection = open_connection(self.path, self.options)
+        reader = self._borrow()
         try:
-            yield connection
+            yield reader.connection
         finally:
-            with self._shelf:
-                if self._closed:
-                    connection.close()
-                else:
-                    self._readers.append(connection)
+            self._give_back(reader)
 
     def _data_version(self) -> int:
         """A number that changes whenever anything is committed to the file by any connection."""
@@ -283,7 +307,7 @@ class SqliteStore:
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self.path)  # noqa: PTH116 - on the way of every call; Path.stat costs twice as much
+            found = os.stat(self._name)  # noqa: PTH116 - on the way of every call; Path.stat costs twice as much
         except (FileNotFoundError, NotADirectoryError):
             return None
         return found.st_dev, found.st_ino

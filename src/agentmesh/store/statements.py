@@ -7,13 +7,16 @@ comment marks (`/*for_update*/`) are replaced by the engine's dialect: a row-loc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from operator import itemgetter
+from typing import Any
 
 from agentmesh.errors import StoreError
 
 NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+PARAMETER = re.compile(r":(\w+)")
 DIALECT_WORD = re.compile(r"/\*(\w+)\*/")
 
 
@@ -47,3 +50,15 @@ def in_dialect(words: Mapping[str, str]) -> dict[str, str]:
     return {
         name: DIALECT_WORD.sub(lambda match: words[match.group(1)], text) for name, text in shared_statements().items()
     }
+
+
+@cache
+def in_order(sql: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """What puts the parameters of a statement in the order in which SQLite numbers them: that of their first mention.
+
+    Given them by name, the driver looks up each name anew, for 0.1 to 0.3 us a statement.
+    """
+    names = tuple(dict.fromkeys(PARAMETER.findall(sql)))
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)
