@@ -278,6 +278,8 @@ def test_an_amount_comes_back_as_it_went_in(pusd):
         ([], "[]"),
         ((1, 2), "[1,2]"),
         ({"": {}}, '{"":{}}'),
+        ("\\u0000", r'"\\u0000"'),
+        (["\\\\u0000"], r'["\\\\u0000"]'),
     ],
 )
 def test_a_json_value_keeps_its_type(value, text):
@@ -299,6 +301,9 @@ def test_a_json_value_keeps_its_type(value, text):
         {"a\0": 1},
         {SURROGATE: 1},
         "\0",
+        "\\\0",
+        '"\n\0',
+        "\\u0000\\\\\0",
         SURROGATE,
         b"x",
         {1, 2},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 
 from agentmesh.errors import InvalidArgument
+from agentmesh.jsontext import encode
 from agentmesh.model import Json
 
 TITLE = 300
@@ -45,7 +45,7 @@ TOKENS = 10**12
 COST_PUSD = 100_000 * PUSD
 """The most that one call of a model is believed to cost."""
 CONTENT_TYPE_FORM = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( ?; ?[\w!#$&^.+-]+=[\w!#$&^.+-]+)*", re.ASCII)
-ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+ENCODED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def text(field: str, value: object, most: int, *, least: int = 1) -> str:
@@ -91,7 +91,7 @@ def namespace(field: str, value: object) -> str:
     if value == "" and isinstance(value, str):
         return value
     found = name(field, value, NAMESPACE)
-    if found.startswith("/") or found.endswith("/") or "//" in found:
+    if "//" in f"/{found}/":
         raise InvalidArgument(field, "must not begin or end with a slash, nor have two in a row")
     return found
 
@@ -203,14 +203,20 @@ def json_text(field: str, value: Json, most: int = TEXT_BYTES) -> str:
     surrogates, NUL, and whatever JSON does not know: readers differ on them.
     """
     _walk(field, value, most)
-    encoded = ENCODE(value)
-    size = len(encoded.encode())
+    encoded = encode(value)
+    if r"\u0000" in encoded and ENCODED_NUL.search(encoded):
+        raise InvalidArgument(field, "must not hold the character NUL")
+    try:
+        size = len(encoded.encode())
+    except UnicodeEncodeError:
+        raise InvalidArgument(field, "must not hold a lone surrogate") from None
     if size > most:
         raise InvalidArgument(field, f"must have at most {most} bytes as JSON, has {size}")
     return encoded
 
 
 def _walk(field: str, value: Json, most: int) -> None:
+    """Refuse what the encoder would let through or go under in; texts are looked at when they are encoded."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -218,32 +224,31 @@ def _walk(field: str, value: Json, most: int) -> None:
             raise InvalidArgument(field, f"must not be nested over {DEPTH} levels")
         below: list[Json] = []
         for node in level:
-            if isinstance(node, dict):
-                for key in node:
-                    if not isinstance(key, str):
-                        raise InvalidArgument(field, "must have text as the keys of its objects")
-                    _storable(field, key)
-                below.extend(node.values())
-            elif isinstance(node, (list, tuple)):
-                below.extend(node)
-            else:
-                _scalar(field, node)
+            if isinstance(node, str):
+                continue
+            if isinstance(node, int):  # a boolean is one, too
+                if not -INTEGER - 1 <= node <= INTEGER:
+                    raise InvalidArgument(field, "must not hold whole numbers of more than 64 bits")
+            elif node is not None:
+                below.extend(_parts(field, node))
         if len(below) > most:  # a value that holds itself many times over, too
             raise InvalidArgument(field, f"must have at most {most} bytes as JSON, has more")
         level = below
 
 
-def _scalar(field: str, node: Json) -> None:
-    if node is None or isinstance(node, bool):
-        return
-    if isinstance(node, str):
-        _storable(field, node)
-    elif isinstance(node, int):
-        integer(field, node, -INTEGER - 1, INTEGER)
-    elif not isinstance(node, float):
+def _parts(field: str, node: object) -> Iterable[Json]:
+    if isinstance(node, dict):
+        for key in node:
+            if not isinstance(key, str):
+                raise InvalidArgument(field, "must have text as the keys of its objects")
+        return node.values()
+    if isinstance(node, (list, tuple)):
+        return node
+    if not isinstance(node, float):
         raise InvalidArgument(field, f"must be JSON, and {type(node).__name__} is not")
-    elif not math.isfinite(node):
+    if not math.isfinite(node):
         raise InvalidArgument(field, "must not hold NaN or an infinity")
+    return ()
 
 
 def _storable(field: str, value: str) -> str:

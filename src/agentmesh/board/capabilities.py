@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from agentmesh.board.specs import names_text
+from agentmesh.jsontext import decode
 from agentmesh.store.base import Transaction
 
 SEEN_EVERY_US = 60_000_000
@@ -28,7 +28,7 @@ class Catalogue:
         """The keys of the sets that an agent with these capabilities has."""
         if newest > self._newest:
             for row in tx.fetch_all("requirements_after", pk=self._newest):
-                self._known[row["pk"]] = frozenset(json.loads(row["names"]))
+                self._known[row["pk"]] = frozenset(decode(row["names"]))
             self._newest = newest
         version, keys = self._eligible.get(capabilities, (-1, ()))
         if version != newest:
@@ -51,7 +51,7 @@ class Catalogue:
 
 def known_abilities(tx: Transaction, since_us: int) -> list[frozenset[str]]:
     """What each agent could do that asked for work since an instant."""
-    return [frozenset(json.loads(row["capabilities"])) for row in tx.fetch_all("agents", since_us=since_us)]
+    return [frozenset(decode(row["capabilities"])) for row in tx.fetch_all("agents", since_us=since_us)]
 
 
 def missing(requires: Sequence[str], abilities: Sequence[frozenset[str]]) -> bool:

@@ -7,16 +7,14 @@ that on an engine with row locks their order is that of the commits.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agentmesh.board import paths, urgency
 from agentmesh.clock import Chance
 from agentmesh.errors import StoreError
+from agentmesh.jsontext import encode
 from agentmesh.model import FINAL, STATES, State
 from agentmesh.store.base import Row, Transaction, Value
-
-ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Change:
@@ -47,12 +45,13 @@ class Change:
         """Add a row to the history; `data` must not hold foreign text or secrets."""
         self._events.append(
             {
+                "now_us": self.now,
                 "kind": kind,
                 "plan_pk": task["plan_pk"] if task else None,
                 "task_id": task["id"] if task else None,
                 "fence": fence,
                 "agent_id": agent_id,
-                "data": ENCODE(data) if data else "{}",
+                "data": encode(data) if data else "{}",
             }
         )
 
@@ -140,6 +139,7 @@ class Change:
 
     def settle(self) -> None:
         """Pay the debts; nothing may follow but the commit."""
-        self.catch_up()
+        if self.in_debt:
+            self.catch_up()
         for event in self._events:
-            self.tx.execute("add_event", now_us=self.now, **event)
+            self.tx.execute("add_event", **event)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from agentmesh.board.picking import Ask, Reach, TooManyParked, blocked, pick, re
 from agentmesh.board.requests import Request, once
 from agentmesh.clock import secret
 from agentmesh.errors import AlreadyClaimed, WrongState
+from agentmesh.jsontext import decode
 from agentmesh.model import (
     FINAL,
     STATES,
@@ -266,7 +266,7 @@ def carried(tx: Transaction, task_pk: int) -> tuple[DependencyResult, ...]:
         size = len((row["body"] or "").encode())
         fits = size <= room
         room -= size if fits else 0
-        body = json.loads(row["body"]) if row["body"] is not None and fits else None
+        body = decode(row["body"]) if row["body"] is not None and fits else None
         found.append(DependencyResult(row["id"], row["title"], row["state"], body, truncated=not fits))
     return tuple(found)
 
@@ -276,7 +276,7 @@ def texts(tx: Transaction, task_pk: int) -> dict[str, Any]:
     body = tx.fetch_one("body_of", task_pk=task_pk)
     if body is None:
         return {}
-    payload = json.loads(body["payload"]) if body["payload"] is not None else None
+    payload = decode(body["payload"]) if body["payload"] is not None else None
     return {"description": body["description"], "payload": payload}
 
 
@@ -329,7 +329,7 @@ def _there_is(tx: Transaction, ask: Ask, pulse: Row, catalogue: Catalogue) -> bo
 
 def _claimable(tx: Transaction, row: Row, ask: Ask) -> bool:
     """Whether a task will suit an ask once it is ready, which what is due makes it."""
-    if row["unmet"] or ask.plan not in (None, row["plan"]) or not ask.tags <= set(json.loads(row["tags"] or "[]")):
+    if row["unmet"] or ask.plan not in (None, row["plan"]) or not ask.tags <= set(decode(row["tags"] or "[]")):
         return False
     averted = tx.fetch_one("averted", task_pk=row["pk"], agent_id=ask.agent_id, now_us=tx.now)
     return averted is None and _refusal(tx, {**row, "state": "pending"}, ask) is None
@@ -378,7 +378,7 @@ def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
     bounded = bounds.refusal(tx, bounds.bounds(tx, ask.agent_id), row, ask.agent_id)
     if bounded is not None:
         return bounded
-    lacking = sorted(set(json.loads(row["requires"])) - ask.capabilities)
+    lacking = sorted(set(decode(row["requires"])) - ask.capabilities)
     if lacking:
         return NoClaim("capability", "blocked_by", f"Task {row['id']} requires {', '.join(lacking)}.")
     if row["pool_pk"] is not None and blocked(tx, {"pk": row["pool_pk"]}, None):

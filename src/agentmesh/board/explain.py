@@ -6,12 +6,12 @@ ready, or scheduled. Those are the causes; each says why it does not move and ho
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 
 from agentmesh.board import bounds, paths
 from agentmesh.board.capabilities import known_abilities, missing
 from agentmesh.board.lookup import task_row
+from agentmesh.jsontext import decode
 from agentmesh.model import FINAL, Cause, Explanation
 from agentmesh.store.base import Row, Transaction
 
@@ -124,7 +124,7 @@ class _View:
         if bounded is not None:
             message = f"{row['id']} is ready, but not handed out: {bounded.message}"
             return Cause(bounded.reason, message, row["id"], waiting, until_us=bounded.retry_at_us)
-        requires = json.loads(row["requires"])
+        requires = decode(row["requires"])
         if requires and missing(requires, self._abilities):
             who = "this agent" if self._agent else "no agent seen in the last hour"
             has = "lacks some of" if self._agent else "has all of"

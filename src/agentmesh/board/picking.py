@@ -10,7 +10,6 @@ walks the tasks that carry the first of them: it costs more the more tasks carry
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from agentmesh.board.bounds import Bounds, bounds
 from agentmesh.board.budgets import UNLIMITED, Room
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
+from agentmesh.jsontext import decode
 from agentmesh.model import NoClaim
 from agentmesh.store.base import Row, Transaction, Value
 
@@ -195,7 +195,7 @@ def _suits(tx: Transaction, row: Row, found: Reach, tags: Sequence[str]) -> bool
     return (
         row["requires_pk"] in found.eligible
         and (found.plans is None or row["plan_pk"] in found.plans)
-        and set(tags) <= set(json.loads(row["tags"]))
+        and set(tags) <= set(decode(row["tags"]))
         and (found.bounds is None or (not row["barred"] and (found.room(row["plan_pk"]) or UNLIMITED).fits(row)))
         and (row["pool_pk"] is None or not blocked(tx, {"pk": row["pool_pk"]}, None))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,6 +13,7 @@ from agentmesh.board.change import Change
 from agentmesh.board.lookup import find_row
 from agentmesh.board.specs import Spec, read_spec
 from agentmesh.errors import InvalidArgument, WrongState
+from agentmesh.jsontext import decode
 from agentmesh.model import FINAL, PlanReport, Task
 
 KNOWN = frozenset({"plan", "workspace", "retention_sec", "defaults", "tasks"})
@@ -130,7 +130,7 @@ def _differences(task: Task, spec: Spec) -> dict[str, Any]:
         "lease_timeout_sec": spec.lease_timeout_us / 1_000_000,
         "max_hold_sec": spec.max_hold_us / 1_000_000,
         "estimate_usd": _dollars(spec.estimate_pusd),
-        "payload": None if spec.payload is None else json.loads(spec.payload),
+        "payload": None if spec.payload is None else decode(spec.payload),
     }
     if task.fence == 0:  # later on the board itself sets times, for retries and delays
         now["not_before"], then["not_before"] = _instant(task.not_before_us), _instant(spec.not_before_us)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from agentmesh.jsontext import decode
 from agentmesh.model import Attempt, Entry, EntryFacts, Event, Json, Note, Pause, Task
 from agentmesh.store.base import Row
 
 
 def task(row: Row, **more: Any) -> Task:
     """A task from a row of `task_view`."""
-    found = json.loads(row["paths"]) if row["paths"] else {"writes": (), "reads": ()}
+    found = decode(row["paths"]) if row["paths"] else {"writes": (), "reads": ()}
     return Task(
         id=row["id"],
         title=row["title"],
@@ -25,10 +25,10 @@ def task(row: Row, **more: Any) -> Task:
         lease_timeout_us=row["lease_timeout_us"],
         max_hold_us=row["max_hold_us"],
         created_us=row["created_us"],
-        requires=tuple(json.loads(row["requires"])) if row["requires_pk"] else (),
+        requires=tuple(decode(row["requires"])) if row["requires_pk"] else (),
         writes=tuple(found["writes"]),
         reads=tuple(found["reads"]),
-        tags=tuple(json.loads(row["tags"])) if row["tags"] else (),
+        tags=tuple(decode(row["tags"])) if row["tags"] else (),
         not_before_us=row["not_before_us"],
         ended_us=row["ended_us"],
         estimate_pusd=row["estimate_pusd"],
@@ -69,7 +69,7 @@ def event(row: Row) -> Event:
         task_id=row["task_id"],
         fence=row["fence"],
         agent_id=row["agent_id"],
-        data=json.loads(row["data"]),
+        data=decode(row["data"]),
     )
 
 

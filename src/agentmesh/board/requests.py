@@ -15,6 +15,7 @@ from typing import Any
 from agentmesh import limits
 from agentmesh.board.change import Change
 from agentmesh.errors import RequestConflict
+from agentmesh.jsontext import decode, encode
 
 KEPT_US = 24 * 3600 * 1_000_000
 
@@ -58,7 +59,7 @@ def once(change: Change, agent_id: str, call: Request | None, work: Callable[[],
     if row and change.now - row["created_us"] < KEPT_US:
         if row["digest"] != call.digest:
             raise RequestConflict(call.request_id)
-        return json.loads(row["reply"])
+        return decode(row["reply"])
     reply = work()
     if reply is not None:
         change.tx.execute("sweep_requests", before_us=change.now - KEPT_US)
@@ -67,7 +68,7 @@ def once(change: Change, agent_id: str, call: Request | None, work: Callable[[],
             agent_id=agent_id,
             request_id=call.request_id,
             digest=call.digest,
-            reply=json.dumps(reply),
+            reply=encode(reply),
             now_us=change.now,
         )
     return reply

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any, TypedDict
 
 from agentmesh import limits
 from agentmesh.errors import InvalidArgument
+from agentmesh.jsontext import encode
 from agentmesh.model import CONDITIONS, DEFAULT_PLAN, Condition, Dependency, Json
 from agentmesh.patterns import normalised
 
@@ -239,7 +239,7 @@ def task_name(field: str, value: object) -> str:
 
 def names_text(names: Sequence[str]) -> str:
     """The canonical text of a set of names."""
-    return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
+    return encode(list(names))
 
 
 KNOWN = frozenset({"title"}) | TaskFields.__annotations__.keys() | TaskDetails.__annotations__.keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from agentmesh.board.lookup import known_row, locked_row, ready_state, task_row
 from agentmesh.board.specs import Reader, Spec, names_text
 from agentmesh.clock import word
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, WrongState
+from agentmesh.jsontext import decode
 from agentmesh.model import FINAL, Dependency, Page, Task
 from agentmesh.rules import find_cycle, is_met
 from agentmesh.store.base import Row, Transaction, Value
@@ -108,8 +108,8 @@ def get(tx: Transaction, task_id: str) -> Task:
     return records.task(
         row,
         description=body["description"] if body else None,
-        payload=json.loads(body["payload"]) if body and body["payload"] is not None else None,
-        result=json.loads(result["body"]) if result else None,
+        payload=decode(body["payload"]) if body and body["payload"] is not None else None,
+        result=decode(result["body"]) if result else None,
         depends_on=tuple(Dependency(edge["id"], edge["condition"]) for edge in edges),
     )
 
