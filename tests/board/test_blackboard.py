@@ -149,6 +149,16 @@ def test_a_put_without_an_end_takes_the_old_one_away_a_growing_entry_keeps_it(bb
     assert bb.increment("a", "k").expires_us is None
 
 
+def test_who_writes_over_an_expired_entry_takes_it_away_if_the_sweep_does_not(bb, clock):
+    """Ten others were due before it, and go; it counts on from where it was."""
+    for number in range(20):
+        bb.put("a", f"k{number}", 1, ttl_sec=1)
+    bb.put("a", "last", 1, ttl_sec=2)
+    clock.advance(2)
+    assert bb.put("a", "last", 2).version == 2
+    assert (bb.stats().entries, bb.stats().expired, bb.stats().tombstones) == (1, 10, 10)
+
+
 def test_writers_sweep_a_few_at_a_time(board, clock):
     """Ten with each write, oldest first, and no event tells of it: they were gone before."""
     bb = board.blackboard

@@ -13,15 +13,14 @@ point, which sorts after it.
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agentmesh import limits
 from agentmesh.board import records
 from agentmesh.board.change import Change
 from agentmesh.errors import InvalidArgument, StoreError, VersionConflict, WrongKind
+from agentmesh.jsontext import decode
 from agentmesh.model import Entry, EntryPage, Json
 from agentmesh.store.base import Row, Transaction, Value
 
@@ -33,6 +32,7 @@ DEFAULT_TYPE = "application/octet-stream"
 INTEGER = re.compile(r"-?[0-9]+")
 
 
+# Named tuples are made in half the time of frozen dataclasses, and a put makes five of them: 0.7 us.
 class Place(NamedTuple):
     """Where an entry stands."""
 
@@ -45,41 +45,29 @@ class Place(NamedTuple):
         return {"namespace": self.namespace, "key": self.key}
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """A value as it is stored: JSON text, or bytes with their type."""
+class Content(NamedTuple):
+    """A value as it is stored: JSON text, or bytes with their type; its size in bytes."""
 
+    size: int
     body: str | None = None
     data: bytes | None = None
     content_type: str | None = None
 
     @property
-    def size(self) -> int:
-        """In bytes."""
-        return len(self.data if self.data is not None else (self.body or "").encode())
-
-    @property
     def value(self) -> Json | bytes:
         """As it was given."""
-        return self.data if self.data is not None else json.loads(self.body or "null")
+        return self.data if self.body is None else decode(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who writes: an agent, and the row of the attempt whose lease it showed."""
+class Author(NamedTuple):
+    """Who writes: an agent, and, if it showed a lease, its task's row and fence."""
 
     agent_id: str
-    held: Row | None = None
-
-    @property
-    def signature(self) -> dict[str, Any]:
-        """As it stands beside the entry."""
-        task_id, fence = (self.held["id"], self.held["attempt_fence"]) if self.held else (None, None)
-        return {"agent_id": self.agent_id, "task_id": task_id, "fence": fence}
+    task: Row | None = None
+    fence: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a writer found at a place: the entry's row, if there is one, and the last version that the name had."""
 
     row: Row | None
@@ -99,10 +87,11 @@ def content(value: Json | bytes, content_type: str | None) -> Content:
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         kind = DEFAULT_TYPE if content_type is None else limits.content_type("content_type", content_type)
-        return Content(data=limits.artifact("value", value), content_type=kind)
+        data = limits.artifact("value", value)
+        return Content(len(data), data=data, content_type=kind)
     if content_type is not None:
         raise InvalidArgument("content_type", "is for bytes; JSON has none")
-    return Content(body=limits.json_text("value", value, limits.ENTRY_BYTES))
+    return _text(limits.json_text("value", value, limits.ENTRY_BYTES))
 
 
 def get(tx: Transaction, place: Place) -> Entry | None:
@@ -110,20 +99,21 @@ def get(tx: Transaction, place: Place) -> Entry | None:
     row = tx.fetch_one("entry_now", now_us=tx.now, **place.names)
     if row is None:
         return None
-    return records.entry(row, row["bytes"] if row["content_type"] is not None else json.loads(row["body"]))
+    return records.entry(row, row["bytes"] if row["body"] is None else decode(row["body"]))
 
 
 def find(change: Change, place: Place) -> Found:
     """What is at a place that is to be written; if that has expired, nothing is."""
-    change.tx.execute("lock_entry", **place.names)
-    row = _look(change, place)
+    names = place.names
+    change.tx.execute("lock_entry", **names)
+    row = _look(change, names)
     if row["due_pk"] is not None:
         sweep(change)
-        row = _look(change, place)
+        row = _look(change, names)
     if row["pk"] is None:
         return Found(None, row["last"] or 0)
     if row["expires_us"] is not None and row["expires_us"] <= change.now:
-        bury(change, row)
+        bury(change, {**row, **names})
         return Found(None, row["version"])
     return Found(row, row["version"])
 
@@ -142,18 +132,25 @@ def write(
     change: Change, place: Place, found: Found, author: Author, new: Content, *, expires_us: int | None
 ) -> dict[str, Any]:
     """Put a value at a place; the facts of the entry as it then is."""
-    facts = {"size": new.size, "content_type": new.content_type, "expires_us": expires_us, **author.signature}
-    version = found.last + 1
+    facts = {
+        "size": new.size,
+        "content_type": new.content_type,
+        "expires_us": expires_us,
+        "agent_id": author.agent_id,
+        "task_id": author.task["id"] if author.task else None,
+        "fence": author.fence,
+    }
+    version, created_us = found.last + 1, change.now
     if found.row is None:
-        pk = _add(change, place, facts, version)
+        _add(change, place, version, new, facts)
     else:
-        pk = found.row["pk"]
-        if change.tx.execute("change_entry", pk=pk, was=found.last, now_us=change.now, **facts) != 1:
-            raise StoreError(f"Entry {place.key!r} changed under a lock.")
-    change.tx.execute("put_entry_value", pk=pk, body=new.body, bytes=new.data)
-    _tell(change, "entry_put", place, author, version=version, size=new.size, expires_us=expires_us)
-    created_us = found.row["created_us"] if found.row else change.now
-    return {**place.names, "version": version, "created_us": created_us, "updated_us": change.now, **facts}
+        created_us = found.row["created_us"]
+        _change(change, place, found.row, new, facts)
+    told = {**place.names, "version": version, "size": new.size}
+    if expires_us is not None:
+        told["expires_us"] = expires_us
+    change.event("entry_put", author.task, fence=author.fence, agent_id=author.agent_id, **told)
+    return {**told, **facts, "created_us": created_us, "updated_us": change.now}
 
 
 def increment(change: Change, place: Place, author: Author, amount: int, expires_us: int | None) -> dict[str, Any]:
@@ -170,7 +167,7 @@ def increment(change: Change, place: Place, author: Author, amount: int, expires
     total = int(was) + amount
     if not -limits.INTEGER - 1 <= total <= limits.INTEGER:
         raise InvalidArgument("amount", "would make a number of more than 64 bits")
-    new = Content(body=str(total))
+    new = _text(str(total))
     return {**write(change, place, found, author, new, expires_us=_end(found, expires_us)), "body": new.body}
 
 
@@ -185,7 +182,7 @@ def append(change: Change, place: Place, author: Author, item: str, expires_us: 
     was = _body(change, found) if found.row else "[]"
     if was is None or not was.startswith("["):
         raise WrongKind(place.namespace, place.key, "a list")
-    new = Content(body=f"[{item}]" if was == "[]" else f"{was[:-1]},{item}]")
+    new = _text(f"[{item}]" if was == "[]" else f"{was[:-1]},{item}]")
     if new.size > limits.ENTRY_BYTES:
         raise InvalidArgument("item", f"would make a list of more than {limits.ENTRY_BYTES} bytes, {new.size}")
     return {**write(change, place, found, author, new, expires_us=_end(found, expires_us)), "body": new.body}
@@ -201,8 +198,9 @@ def delete(change: Change, place: Place, author: Author, if_version: int | None)
     expect(place, found, if_version)
     if found.row is None:
         return False
-    bury(change, found.row)
-    _tell(change, "entry_deleted", place, author, version=found.last)
+    bury(change, {**found.row, **place.names})
+    told = {**place.names, "version": found.last}
+    change.event("entry_deleted", author.task, fence=author.fence, agent_id=author.agent_id, **told)
     return True
 
 
@@ -264,15 +262,25 @@ def _next(key: str) -> str:
     return key + BEFORE_ALL
 
 
-def _add(change: Change, place: Place, facts: dict[str, Any], version: int) -> int:
+def _text(body: str) -> Content:
+    return Content(len(body.encode()), body)
+
+
+def _add(change: Change, place: Place, version: int, new: Content, facts: dict[str, Any]) -> None:
     if version > 1:
         change.tx.execute("drop_tombstone", **place.names)
-    row = change.tx.fetch_one("add_entry", version=version, now_us=change.now, **place.names, **facts)
-    return int(row["pk"]) if row else 0
+    row = change.tx.fetch_one("add_entry", version=version, now_us=change.now, **place.names, **facts) or {}
+    change.tx.execute("add_entry_value", pk=row["pk"], body=new.body, bytes=new.data)
 
 
-def _look(change: Change, place: Place) -> Row:
-    return change.tx.fetch_one("find_entry", now_us=change.now, **place.names) or {}
+def _change(change: Change, place: Place, row: Row, new: Content, facts: dict[str, Any]) -> None:
+    if change.tx.execute("change_entry", pk=row["pk"], was=row["version"], now_us=change.now, **facts) != 1:
+        raise StoreError(f"Entry {place.key!r} changed under a lock.")
+    change.tx.execute("change_entry_value", pk=row["pk"], body=new.body, bytes=new.data)
+
+
+def _look(change: Change, names: dict[str, str]) -> Row:
+    return change.tx.fetch_one("find_entry", now_us=change.now, **names) or {}
 
 
 def _body(change: Change, found: Found) -> str | None:
@@ -283,9 +291,3 @@ def _body(change: Change, found: Found) -> str | None:
 
 def _end(found: Found, expires_us: int | None) -> int | None:
     return found.row["expires_us"] if found.row and expires_us is None else expires_us
-
-
-def _tell(change: Change, kind: str, place: Place, author: Author, **data: Any) -> None:
-    told = {name: value for name, value in data.items() if value is not None}
-    fence = author.signature["fence"]
-    change.event(kind, author.held, fence=fence, agent_id=author.agent_id, **place.names, **told)

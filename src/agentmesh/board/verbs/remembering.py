@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from agentmesh import limits
 from agentmesh.board import blackboard, leases, records
@@ -16,12 +15,12 @@ from agentmesh.board.claim import Claim
 from agentmesh.board.requests import Request, once, request
 from agentmesh.board.verbs.base import Verbs, Writer, lease_of
 from agentmesh.errors import InvalidArgument
+from agentmesh.jsontext import decode
 from agentmesh.model import OPERATOR, BlackboardStats, Entry, EntryPage, Json, Lease
 from agentmesh.store.base import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(NamedTuple):
     """A write's place, and who signs it: an agent by name, or the holder of a lease."""
 
     place: Place
@@ -47,7 +46,7 @@ class Signed:
         holder = shown["agent_id"]
         if self.agent_id not in (None, holder):
             raise InvalidArgument("agent_id", "is not the one that holds the lease")
-        return once(change, holder, call, lambda: work(Author(holder, leases.holding(shown))))
+        return once(change, holder, call, lambda: work(Author(holder, leases.holding(shown), shown["attempt_fence"])))
 
 
 class Blackboard:
@@ -129,9 +128,9 @@ class Blackboard:
         signed = _signed(namespace, key, agent_id, lease)
         new = blackboard.content(value, content_type)
         ttl_us, expected = _ttl_us(ttl_sec), _version(if_version)
-        facts = {"content_type": new.content_type, "ttl_us": ttl_us, "if_version": expected}
         call = None
         if request_id is not None:
+            facts = {"content_type": new.content_type, "ttl_us": ttl_us, "if_version": expected}
             call = signed.request(request_id, "put_entry", value=_digest(new), **facts)
 
         def work(change: Change) -> Entry:
@@ -231,7 +230,7 @@ class Blackboard:
     def _grow(self, signed: Signed, call: Request | None, work: Callable[[Change, Author], dict[str, Any]]) -> Entry:
         def run(change: Change) -> Entry:
             facts = signed.once(change, call, lambda author: work(change, author))
-            return records.entry(facts, json.loads(facts["body"]))
+            return records.entry(facts, decode(facts["body"]))
 
         return self._write(run)
 
@@ -239,7 +238,7 @@ class Blackboard:
 class Remembering(Verbs):
     """The way to the blackboard."""
 
-    @property
+    @cached_property
     def blackboard(self) -> Blackboard:
         """The entries of this board."""
         return Blackboard(self._store, self._write)

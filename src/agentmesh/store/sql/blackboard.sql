@@ -8,13 +8,13 @@ SELECT entry.namespace, entry.key, entry.version, entry.size, entry.content_type
 -- name: find_entry
 -- What a writer has to know, in one row: the entry of a name, expired or not, or the last version of one that is gone; and
 -- whether any entry waits to be swept.
-SELECT entry.pk, entry.namespace, entry.key, entry.version, entry.created_us, entry.expires_us,
-       entry_tombstone.version AS last,
+SELECT entry.pk, entry.version, entry.created_us, entry.expires_us,
+       CASE WHEN entry.pk IS NULL THEN (SELECT entry_tombstone.version FROM entry_tombstone
+         WHERE entry_tombstone.namespace = :namespace AND entry_tombstone.key = :key) END AS last,
        (SELECT due.pk FROM entry AS due
          WHERE due.expires_us IS NOT NULL AND due.expires_us <= :now_us ORDER BY due.expires_us, due.pk LIMIT 1) AS due_pk
   FROM (SELECT 1 AS one) AS here
   LEFT JOIN entry ON entry.namespace = :namespace AND entry.key = :key
-  LEFT JOIN entry_tombstone ON entry_tombstone.namespace = :namespace AND entry_tombstone.key = :key
 
 -- name: entry_body
 -- The JSON text of an entry.
@@ -32,10 +32,13 @@ UPDATE entry SET version = version + 1, size = :size, content_type = :content_ty
        expires_us = :expires_us, agent_id = :agent_id, task_id = :task_id, fence = :fence
  WHERE pk = :pk AND version = :was
 
--- name: put_entry_value
--- The value that belongs to an entry.
+-- name: add_entry_value
+-- The value of a new entry.
 INSERT INTO entry_value (entry_pk, body, bytes) VALUES (:pk, :body, :bytes)
-ON CONFLICT (entry_pk) DO UPDATE SET body = excluded.body, bytes = excluded.bytes
+
+-- name: change_entry_value
+-- The value of an entry that was written over.
+UPDATE entry_value SET body = :body, bytes = :bytes WHERE entry_pk = :pk
 
 -- name: add_tombstone
 -- Remember how far an entry had counted, until a prune forgets it.
