@@ -348,7 +348,8 @@ class UsagePage:
 class BudgetLeft:
     """What is left of a budget, reservations taken off; None where it sets no limit.
 
-    `over_pusd` and `over_tokens` say by how much the spend has passed the limit, None while it has not.
+    `near` from 80 % of a limit on. `over_pusd` and `over_tokens` say by how much the spend has passed it, None while it
+    has not.
     """
 
     scope: BudgetScope
@@ -356,6 +357,7 @@ class BudgetLeft:
     period: Period
     left_pusd: int | None = None
     left_tokens: int | None = None
+    near: bool = False
     over_pusd: int | None = None
     over_tokens: int | None = None
 

@@ -338,6 +338,7 @@ def _midnight(day: int) -> int:
 
 def _left(row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {"scope": row["scope"], "name": row["name"], "period": row["period"]}
+    found["near"] = _level(row) == 1
     for kind in KINDS:
         limit, spent = row[f"limit_{kind}"], row[f"spent_{kind}"]
         if limit is not None:

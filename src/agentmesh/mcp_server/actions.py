@@ -15,8 +15,7 @@ from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound
 from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
 from agentmesh.mcp_server.session import Call
-from agentmesh.model import BudgetLeft, Json, Lease, NoClaim, Task, UsageLine
-from agentmesh.rules import WARNING_PERCENT
+from agentmesh.model import Json, Lease, NoClaim, Task, UsageLine
 
 Document = dict[str, Json]
 
@@ -44,7 +43,6 @@ TASK: Final = (
 )
 """What a task is made of, also within `create_tasks` and `split_task`."""
 
-SCOPES: Final = {"plan": "plan", "task": "task_id", "agent": "agent"}
 """The argument that names what a budget limits; none does for the board's."""
 
 
@@ -232,7 +230,7 @@ def record_usage(call: Call, arguments: Arguments) -> Document:
     if receipt.entry.cost_pusd is None:
         found["unpriced"] = True
     if receipt.budgets:
-        found["budgets"] = [_left(call, budget) for budget in receipt.budgets]
+        found["budgets"] = [document(budget) for budget in receipt.budgets]
     if receipt.unknown:
         found["unknown"] = list(receipt.unknown)
     return found
@@ -278,21 +276,6 @@ def _signed(call: Call, arguments: Arguments) -> Arguments:
     if "lease" in arguments:
         raise InvalidArgument("task_id", "is required with lease: name the task it is for")
     return arguments
-
-
-def _left(call: Call, left: BudgetLeft) -> Document:
-    """What is left of a budget; `near` when so much is spent that a warning is due."""
-    passed = left.over_pusd is not None or left.over_tokens is not None
-    return document(left) | ({"near": True} if not passed and _is_near(call, left) else {})
-
-
-def _is_near(call: Call, left: BudgetLeft) -> bool:
-    named = {SCOPES[left.scope]: left.name} if left.scope in SCOPES else {}
-    budget = call.board.budgets.get(**named, period=left.period)
-    if budget is None:  # taken away a moment ago
-        return False
-    used = ((budget.limit_pusd, budget.spent_pusd), (budget.limit_tokens, budget.spent_tokens))
-    return any(limit and 100 * spent >= WARNING_PERCENT * limit for limit, spent in used)
 
 
 def _sums(line: UsageLine) -> Document:
