@@ -1,4 +1,4 @@
-"""The seam between the board and its engines: a transaction of three verbs, a store that runs work in one, a waiter.
+"""The seam between the board and its engines: a transaction of four verbs, a store that runs work in one, a waiter.
 
 An engine is small because all it does is run named statements. The same narrowness is what the test bench holds on
 to: it hands in a clock, a source of chance and a `Probe`, and sees every step a board takes.
@@ -6,7 +6,7 @@ to: it hands in a clock, a source of chance and a `Probe`, and sees every step a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -54,6 +54,10 @@ class Transaction(Protocol):
         """Run a named statement; the number of rows it changed."""
         ...
 
+    def execute_many(self, statement: str, rows: Iterable[Mapping[str, Value]], /) -> int:
+        """Run a named statement for each of many rows of values; the number of rows it changed."""
+        ...
+
     def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
         """Run a named statement; its first row."""
         ...
@@ -87,6 +91,7 @@ class Store(Protocol):
     """A board's engine. `work` may be run more than once: it must not touch anything but its transaction."""
 
     name: str
+    schema: int
     clock: Clock
     chance: Chance
 
@@ -96,6 +101,10 @@ class Store(Protocol):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one snapshot."""
+        ...
+
+    def read_apart(self, work: Callable[[Transaction], T], progress: Progress | None = None) -> T:
+        """Run `work`, once, on one snapshot for as long as it takes: nothing on the board waits or grows meanwhile."""
         ...
 
     def copy_to(self, path: Path, progress: Progress | None = None) -> Backup:
@@ -125,13 +134,17 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What a store is opened with; the defaults are those of production."""
+    """What a store is opened with; the defaults are those of production.
+
+    `bulk` is for a file that nobody else sees yet and that is thrown away if anything fails: no log and no syncs.
+    """
 
     create: bool = True
     upgrade: bool = True
     durability: Durability = "full"
     busy_timeout_us: int = 5_000_000
     gated: bool = True
+    bulk: bool = False
     clock: Clock = field(default_factory=SystemClock)
     chance: Chance = field(default_factory=system_chance)
     probe: Probe | None = None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.store.base import Store, StoreOptions
 from agentmesh.upkeep import Observation
+
+T = TypeVar("T")
 
 
 def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
@@ -21,14 +25,31 @@ def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
         InvalidArgument: the name is empty, or a URL that no engine here serves.
         StoreError: what the engine says.
     """
+    from agentmesh.store.sqlite import SqliteStore  # noqa: PLC0415 - each engine loads its driver only when it is used
+
+    return SqliteStore(_file(target), options)
+
+
+def build(target: str | os.PathLike[str], options: StoreOptions, work: Callable[[Store], T]) -> T:
+    """Make a new board with `work`, which has its store to itself; nothing is there until all has gone well.
+
+    Raises:
+        InvalidArgument: the name is empty, or a URL that no engine here serves.
+        BoardExists: something is there already.
+        StoreError: what the engine says.
+    """
+    from agentmesh.store import sqlite_build  # noqa: PLC0415 - as above
+
+    return sqlite_build.build(_file(target), options, work)
+
+
+def _file(target: str | os.PathLike[str]) -> Path:
     name = os.fspath(target)
     if not name or "\0" in name:
         raise InvalidArgument("board", "must be a path")
     if "://" in name:
         raise InvalidArgument("board", "this version opens SQLite files only; name a path")
-    from agentmesh.store.sqlite import SqliteStore  # noqa: PLC0415 - each engine loads its driver only when it is used
-
-    return SqliteStore(Path(name), options)
+    return Path(name)
 
 
 def examine(target: str | os.PathLike[str], options: StoreOptions) -> list[Observation]:

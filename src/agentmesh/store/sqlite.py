@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,13 +19,14 @@ import apsw
 from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
 from agentmesh.model import Micros
+from agentmesh.store import migrate
 from agentmesh.store.base import Progress, Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.gate import Gate
 from agentmesh.store.observations import trouble
 from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import translated, typed
-from agentmesh.store.sqlite_open import locate, meta, open_connection
+from agentmesh.store.sqlite_open import ENGINE, locate, meta, open_connection
 from agentmesh.store.statements import in_dialect, in_order
 from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
 from agentmesh.upkeep import Backup, Observation
@@ -63,6 +64,15 @@ class SqliteTransaction:
         self.cursor.execute(sql, in_order(sql)(values))
         return self.connection.changes()
 
+    def execute_many(self, statement: str, rows: Iterable[Mapping[str, Value]], /) -> int:
+        """Run a named statement for each of many rows of values; the number of rows it changed."""
+        if self._probe:
+            self._probe.reached("do:" + statement)
+        sql = self._statements[statement]
+        before = self.connection.total_changes()
+        self.cursor.executemany(sql, map(in_order(sql), rows))
+        return self.connection.total_changes() - before
+
     def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
         """Run a named statement; its first row."""
         rows = self._rows(statement, values)
@@ -92,6 +102,7 @@ class SqliteStore:
     """A board in one SQLite file. Thread-safe; refuses use in a forked child and on a file that was replaced."""
 
     name = "sqlite"
+    schema = migrate.newest(ENGINE)
 
     def __init__(self, path: Path, options: StoreOptions) -> None:
         self.options = options
@@ -202,6 +213,28 @@ class SqliteStore:
             found.append(trouble(typed(error, self.path)))
         return found
 
+    def read_apart(self, work: Callable[[SqliteTransaction], T], progress: Progress | None = None) -> T:
+        """Run `work`, once, on one snapshot for as long as it takes: it reads a copy, which is gone afterwards.
+
+        A long read of the board itself would keep the log from beginning anew, and others write on.
+
+        Args:
+            work: reads; its transaction's instant is that of the copy.
+            progress: told how far the copy is.
+        """
+        self._ready("transaction")
+        with self._own_folder() as folder:
+            copy = Path(folder) / "copy.db"
+            at_us = Copying(self, copy, progress, self._reached).draft()
+            try:
+                with contextlib.closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+                    connection.execute("BEGIN")
+                    tx = SqliteTransaction(self, connection)
+                    tx.now = at_us
+                    return work(tx)
+            except apsw.Error as error:
+                raise typed(error, self.path) from error
+
     def waiter(self, *, for_tasks: bool) -> Waiter:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
         self._ready()
@@ -278,6 +311,13 @@ class SqliteStore:
                 reader.connection.close()
             else:
                 self._readers.append(reader)
+
+    def _own_folder(self) -> contextlib.AbstractContextManager[str]:
+        """A folder of this user's own on the board's disk, where there is room for a board; it goes in the end."""
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - it costs every start 5 ms, and few need it
+
+        with translated(self.path):
+            return TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

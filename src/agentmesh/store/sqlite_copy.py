@@ -5,14 +5,12 @@ another process. The log cannot be shortened meanwhile. As long as it stays with
 beyond it they wait at the gate until the last page is copied. With the gate held throughout, 225 MB made every writer
 wait for up to 0.7 s; without it, four writers that do not sync made a log of 210 MB.
 
-Until it is verified and synced, the copy has a name that says `unfinished`. A link then gives it its own: unlike a
-rename, it never takes the place of a file.
+Until it is verified and synced, the copy has a name that says `unfinished`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,15 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from agentmesh.clock import word
-from agentmesh.errors import BoardExists, Corrupt, InvalidArgument, StoreError, UnsupportedFileSystem
+from agentmesh.errors import Corrupt, InvalidArgument, StoreError
+from agentmesh.model import Micros
 from agentmesh.store.base import Progress
 from agentmesh.store.checkpoints import GATE_SEC, LIMIT_PAGES
-from agentmesh.store.filesystem import refuse_unsupported
 from agentmesh.store.gate import Gate
-from agentmesh.store.sqlite_errors import of_system, translated, typed
+from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import meta
 from agentmesh.store.statements import shared_statements
+from agentmesh.store.unfinished import SIDE_FILES, free_place, give_name, unfinished
 from agentmesh.upkeep import Backup
 
 if TYPE_CHECKING:
@@ -37,11 +35,9 @@ if TYPE_CHECKING:
 PAGE_BYTES = 4096
 STRETCH_PAGES = 2000
 """8 MB are copied, then synced: with one sync at the end, commits of others waited up to 0.3 s instead of 0.12 s."""
-SIDE_FILES = ("-journal", "-wal", "-shm")
+DRAFT_PAGES = 250
+"""Without syncs a stretch costs nothing by itself: the shorter, the sooner it is seen that the log is too long."""
 OF_THE_BOARD = (apsw.CorruptError, apsw.BusyError, apsw.LockedError)
-NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-NEVER_OVER = "Name a file that is not there; a backup never takes the place of anything."
-LOCAL_FIRST = "Back up to a local disk, then copy the finished file to where you want it."
 
 
 class _Facts(NamedTuple):
@@ -62,26 +58,32 @@ class Copying:
         self._store = store
         self._reached = reached
         self._progress = progress
-        with translated(path):
-            self._target = _free_place(store, path)
-        self._unfinished = self._target.with_name(f"{self._target.name}.unfinished-{word(store.chance, 8)}")
+        self._target = _place(store, path)
 
     def run(self) -> Backup:
         """Copy, verify, sync, name; whatever fails, no file is left."""
-        with translated(self._target):
-            fd = os.open(self._unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            made = self._write(fd)
-            self._give_name()
-        except BaseException:
-            self._discard()
-            raise
+        with unfinished(self._target, self._store.chance) as place:
+            with translated(self._target):
+                fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            made = self._write(place, fd)
+            give_name(place, self._target, self._reached)
         return made
 
-    def _write(self, fd: int) -> Backup:
+    def draft(self) -> Micros:
+        """Only copy, for whoever throws it away again: neither verified nor synced; the instant that it shows."""
+        with translated(self._target):
+            os.close(os.open(self._target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+        def copy(tx: SqliteTransaction) -> Micros:
+            self._copy_board(tx, self._target, None)
+            return tx.now
+
+        return self._store.read(copy)
+
+    def _write(self, place: Path, fd: int) -> Backup:
         try:
-            facts, at_us, pages = self._store.read(lambda tx: self._copy(tx, fd))
-            self._verify(facts)
+            facts, at_us, pages = self._store.read(lambda tx: self._copy(tx, place, fd))
+            self._verify(place, facts)
             with translated(self._target):
                 os.fsync(fd)
                 size = os.fstat(fd).st_size
@@ -89,17 +91,22 @@ class Copying:
             os.close(fd)  # not before SQLite has closed its own: with the first to go, all locks go
         return Backup(str(self._target), facts.board_id, facts.schema, at_us, facts.last_seq, pages, size)
 
-    def _copy(self, tx: SqliteTransaction, fd: int) -> tuple[_Facts, int, int]:
+    def _copy(self, tx: SqliteTransaction, place: Path, fd: int) -> tuple[_Facts, int, int]:
         facts = _facts(tx.connection)  # the first read: from here on the transaction has its snapshot
-        with contextlib.closing(self._blank()) as copy:
+        pages = self._copy_board(tx, place, fd)
+        return facts, tx.now, pages
+
+    def _copy_board(self, tx: SqliteTransaction, place: Path, fd: int | None) -> int:
+        """Copy all pages, syncing them to `fd`, if there is one; how many there were."""
+        with contextlib.closing(self._blank(place)) as copy:
             with copy.backup("main", tx.connection, "main") as backup:
                 self._copy_pages(backup, fd)
                 pages = backup.page_count
             with translated(self._target):
                 copy.pragma("journal_mode", "delete")  # no log beside it, until somebody opens it as a board
-        return facts, tx.now, pages
+        return pages
 
-    def _copy_pages(self, backup: apsw.Backup, fd: int) -> None:
+    def _copy_pages(self, backup: apsw.Backup, fd: int | None) -> None:
         with contextlib.ExitStack() as stack:
             waiting = False
             while not self._step(backup, fd):
@@ -125,104 +132,59 @@ class Copying:
         finally:
             gate.close()
 
-    def _blank(self) -> apsw.Connection:
+    def _blank(self, place: Path) -> apsw.Connection:
         """An empty file that is written in one go: should that fail, it is thrown away; and it is synced by us."""
         with translated(self._target):
-            copy = apsw.Connection(str(self._unfinished), flags=apsw.SQLITE_OPEN_READWRITE)
+            copy = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READWRITE)
             copy.pragma("journal_mode", "memory")
             copy.pragma("synchronous", 0)
         return copy
 
-    def _step(self, backup: apsw.Backup, fd: int) -> bool:
+    def _step(self, backup: apsw.Backup, fd: int | None) -> bool:
         """Copy a stretch; whether it was the last. An error names the file that it is about, for two are at work."""
         self._reached("copy")
         with translated(self._target):
             try:
-                done = backup.step(STRETCH_PAGES)
+                done = backup.step(DRAFT_PAGES if fd is None else STRETCH_PAGES)
             except apsw.Error as error:
                 if isinstance(error, OF_THE_BOARD) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_READ:
                     raise typed(error, self._store.path) from error
                 raise
-            os.fsync(fd)
+            if fd is not None:
+                os.fsync(fd)
         return done
 
     def _tell(self, backup: apsw.Backup) -> None:
         if self._progress:
             self._progress(backup.page_count - backup.remaining, backup.page_count)
 
-    def _verify(self, facts: _Facts) -> None:
+    def _verify(self, place: Path, facts: _Facts) -> None:
         """Read the whole copy, as whoever restores it would."""
         self._reached("verify")
         sound = same = False
-        with translated(self._target), contextlib.suppress(apsw.CorruptError, apsw.NotADBError):
-            path = str(self._unfinished)
-            with contextlib.closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as copy:
-                sound = copy.pragma("integrity_check") == "ok" and copy.pragma("foreign_key_check") is None
-                same = sound and _facts(copy) == facts and copy.pragma("journal_mode") == "delete"
+        with (
+            translated(self._target),
+            contextlib.suppress(apsw.CorruptError, apsw.NotADBError),
+            contextlib.closing(apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)) as copy,
+        ):
+            sound = copy.pragma("integrity_check") == "ok" and copy.pragma("foreign_key_check") is None
+            same = sound and _facts(copy) == facts and copy.pragma("journal_mode") == "delete"
         if not sound:
             raise Corrupt(f"The board {self._store.path} is damaged: a copy of it does not pass SQLite's check.")
         if not same:
             raise StoreError(f"The copy at {self._target} is not what was read from the board.")
 
-    def _give_name(self) -> None:
-        self._reached("link")
-        self._link()
-        try:
-            self._reached("linked")
-            with translated(self._target):
-                self._unfinished.unlink()
-                _sync_folder(self._target.parent)
-        except BaseException:
-            self._target.unlink()
-            raise
 
-    def _link(self) -> None:
-        try:
-            os.link(self._unfinished, self._target)
-        except FileExistsError as error:
-            raise _exists(self._target) from error
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise of_system(error, self._target) from error
-            message = f"The file system under {self._target} cannot give a file a second name, as a backup needs."
-            raise UnsupportedFileSystem(message, hint=LOCAL_FIRST) from error
-
-    def _discard(self) -> None:
-        for end in ("", *SIDE_FILES):
-            with contextlib.suppress(OSError):  # most were never there; the error on its way says what is wrong
-                Path(f"{self._unfinished}{end}").unlink()
-
-
-def _free_place(store: SqliteStore, path: Path) -> Path:
-    """Where the copy will be, if nothing is there and a board may be."""
-    folder = Path(os.path.realpath(path.parent))
-    place = folder / path.name
-    if not folder.is_dir():
-        raise InvalidArgument("path", f"the folder {str(folder)!r} does not exist")
+def _place(store: SqliteStore, path: Path) -> Path:
+    """Where the copy will be."""
+    with translated(path):
+        place = free_place(path, store.options)
     if str(place) in {f"{store.path}{end}" for end in (*SIDE_FILES, ".gate")}:
         raise InvalidArgument("path", "is a name that the board needs for itself")
-    for trace in (place, *(Path(f"{place}{end}") for end in SIDE_FILES)):
-        if os.path.lexists(trace):  # an old log beside a new file would be taken for its own
-            raise _exists(trace)
-    refuse_unsupported(place, store.options.mounts, hint=LOCAL_FIRST)
     return place
-
-
-def _exists(path: Path) -> BoardExists:
-    return BoardExists(f"{path} is there already.", hint=NEVER_OVER)
 
 
 def _facts(connection: apsw.Connection) -> _Facts:
     _first, last = connection.execute(shared_statements()["event_bounds"]).get
     application_id, schema = (int(connection.pragma(name)) for name in ("application_id", "user_version"))
     return _Facts(application_id, schema, meta(connection, "board_id"), last or 0)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder durable, where a folder can be synced."""
-    if hasattr(os, "O_DIRECTORY"):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

@@ -22,6 +22,8 @@ SMALLEST_PAGE = 512
 LOG_LIMIT = 64 * 1024 * 1024
 SYNCHRONOUS: dict[Durability, int] = {"normal": 1, "full": 2}
 """By number, which is how SQLite reads it back."""
+BULK_CACHE_KB = 64 * 1024
+"""Ids come in no order: where the pages of their index are not all at hand, each new one waits for a page."""
 
 
 def locate(path: Path, options: StoreOptions) -> Path:
@@ -100,10 +102,13 @@ def _identify(connection: apsw.Connection, path: Path, options: StoreOptions) ->
 
 
 def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -> None:
-    mode = connection.pragma("journal_mode", "wal")
-    if mode != "wal":
+    wanted = "memory" if options.bulk else "wal"
+    mode = connection.pragma("journal_mode", wanted)
+    if mode != wanted:
         raise UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
-    connection.pragma("synchronous", SYNCHRONOUS[options.durability])
+    connection.pragma("synchronous", 0 if options.bulk else SYNCHRONOUS[options.durability])
+    if options.bulk:
+        connection.pragma("cache_size", -BULK_CACHE_KB)
     connection.pragma("foreign_keys", 1)
     connection.pragma("journal_size_limit", LOG_LIMIT)
     connection.pragma("wal_autocheckpoint", 0)

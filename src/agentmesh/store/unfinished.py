@@ -1,0 +1,95 @@
+"""A new file that gets its name only when it is whole and on the disk; until then its name says `unfinished`.
+
+A link gives it its own: unlike a rename, it never takes the place of a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from agentmesh.clock import Chance, word
+from agentmesh.errors import BoardExists, InvalidArgument, UnsupportedFileSystem
+from agentmesh.store.base import StoreOptions
+from agentmesh.store.filesystem import refuse_unsupported
+from agentmesh.store.sqlite_errors import of_system, translated
+
+SIDE_FILES = ("-journal", "-wal", "-shm")
+NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+NEVER_OVER = "Name a file that is not there; a new one never takes the place of anything."
+LOCAL_FIRST = "Make it on a local disk, then copy the finished file to where you want it."
+
+
+def free_place(path: Path, options: StoreOptions) -> Path:
+    """Where a new board will be, if nothing is there and a board may be.
+
+    Raises:
+        BoardExists: the file, or a log of its name, is there.
+        InvalidArgument: its folder is not.
+        UnsupportedFileSystem: no board can live in that folder.
+    """
+    folder = Path(os.path.realpath(path.parent))
+    place = folder / path.name
+    if not folder.is_dir():
+        raise InvalidArgument("path", f"the folder {str(folder)!r} does not exist")
+    for trace in (place, *(Path(f"{place}{end}") for end in SIDE_FILES)):
+        if os.path.lexists(trace):  # an old log beside a new file would be taken for its own
+            raise _exists(trace)
+    refuse_unsupported(place, options.mounts, hint=LOCAL_FIRST)
+    return place
+
+
+@contextlib.contextmanager
+def unfinished(target: Path, chance: Chance) -> Iterator[Path]:
+    """A name beside the target's; if the body fails, whatever has it goes."""
+    place = target.with_name(f"{target.name}.unfinished-{word(chance, 8)}")
+    try:
+        yield place
+    except BaseException:
+        for end in ("", *SIDE_FILES, ".gate"):
+            with contextlib.suppress(OSError):  # most were never there; the error on its way says what is wrong
+                Path(f"{place}{end}").unlink()
+        raise
+
+
+def give_name(place: Path, target: Path, reached: Callable[[str], None]) -> None:
+    """Let a finished and synced file have its name, durably."""
+    reached("link")
+    _link(place, target)
+    try:
+        reached("linked")
+        with translated(target):
+            place.unlink()
+            _sync_folder(target.parent)
+    except BaseException:
+        target.unlink()
+        raise
+
+
+def _link(place: Path, target: Path) -> None:
+    try:
+        os.link(place, target)
+    except FileExistsError as error:
+        raise _exists(target) from error
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise of_system(error, target) from error
+        message = f"The file system under {target} cannot give a file a second name, as a new file needs."
+        raise UnsupportedFileSystem(message, hint=LOCAL_FIRST) from error
+
+
+def _exists(path: Path) -> BoardExists:
+    return BoardExists(f"{path} is there already.", hint=NEVER_OVER)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder durable, where a folder can be synced."""
+    if hasattr(os, "O_DIRECTORY"):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
