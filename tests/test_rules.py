@@ -14,6 +14,7 @@ from agentmesh.rules import (
     conditions_met_by,
     find_cycle,
     is_met,
+    parents_first,
     refund_key,
     retry_delay_us,
 )
@@ -144,3 +145,11 @@ def test_a_chain_of_ten_thousand_needs_no_recursion():
     chain = {n: [n - 1] for n in range(1, 10_000)} | {0: []}
     assert find_cycle(chain) is None
     assert len(find_cycle(chain | {0: [9_999]})) == 10_001
+
+
+def test_tasks_come_after_what_they_wait_for():
+    """Whoever waits for a cycle does not come at all, nor does the cycle."""
+    graph = {"d": ["b", "c"], "b": ["a", "outside"], "c": ["a"], "a": [], "x": ["y"], "y": ["x"], "z": ["x"]}
+    order = parents_first(graph)
+    assert sorted(order) == ["a", "b", "c", "d"]
+    assert all(order.index(parent) < order.index(task) for task in order for parent in graph[task] if parent in graph)

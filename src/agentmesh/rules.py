@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -78,21 +77,30 @@ def refund_key(outcome: Outcome, kind: str | None) -> str | None:
     return kind if outcome == "failed" and kind in ("infra", "quota") else None
 
 
-def find_cycle(parents: Mapping[N, Sequence[N]]) -> list[N] | None:
-    """A cycle in a graph given as node -> the nodes it waits for, first node repeated at the end; None without one."""
+def parents_first(parents: Mapping[N, Sequence[N]]) -> list[N]:
+    """The nodes of a graph, each after those it waits for; those on a cycle, or behind one, are missing.
+
+    Args:
+        parents: node -> the nodes it waits for; those that are no keys do not count.
+    """
     waiting = {node: sum(parent in parents for parent in above) for node, above in parents.items()}
     below: dict[N, list[N]] = {}
     for node, above in parents.items():
         for parent in above:
             below.setdefault(parent, []).append(node)
-    free = deque(node for node, count in waiting.items() if count == 0)
-    while free:
-        for child in below.get(free.popleft(), ()):
+    order = [node for node, count in waiting.items() if count == 0]
+    for node in order:  # it grows as we go
+        for child in below.get(node, ()):
             waiting[child] -= 1
             if waiting[child] == 0:
-                free.append(child)
-    stuck = {node for node, count in waiting.items() if count > 0}
-    return _walk_round(parents, stuck) if stuck else None
+                order.append(child)
+    return order
+
+
+def find_cycle(parents: Mapping[N, Sequence[N]]) -> list[N] | None:
+    """A cycle in a graph given as node -> the nodes it waits for, first node repeated at the end; None without one."""
+    stuck = parents.keys() - set(parents_first(parents))
+    return _walk_round(parents, set(stuck)) if stuck else None
 
 
 def _walk_round(parents: Mapping[N, Sequence[N]], stuck: set[N]) -> list[N]:

@@ -33,21 +33,24 @@ def reclaim_one(change: Change, task_id: str, fence: int) -> bool:
     held = change.tx.fetch_one("held_attempt", id=task_id, fence=fence)
     if held is None or held["outcome"] is not None or held["expires_us"] > change.now:
         return False
+    take_back(change, held, "lease expired")
+    return True
+
+
+def take_back(change: Change, held: Row, why: str) -> None:
+    """End an open attempt, given as by `held_attempt`, in the place of its holder, who is gone."""
     leases.end_attempt(change, held, "reclaimed")
-    left = leases.put_back(
-        change, held, 0, reason=f"lease expired, attempt {held['charged']} of {held['max_attempts']}"
-    )
+    left = leases.put_back(change, held, 0, reason=f"{why}, attempt {held['charged']} of {held['max_attempts']}")
     change.event(
         "lease_reclaimed",
         held,
-        fence=fence,
+        fence=held["attempt_fence"],
         agent_id=held["agent_id"],
         state=left["state"],
         due_us=held["expires_us"],
     )
     if left["state"] == "failed":
         dependencies.ended(change, held, "failed")
-    return True
 
 
 def promote(change: Change) -> int:

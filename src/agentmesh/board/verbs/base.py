@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from agentmesh import limits
 from agentmesh.board import leases, records
@@ -72,12 +71,8 @@ class Verbs:
         """
         limits.choice("durability", durability, ("full", "normal"))
         busy_us = limits.duration_us("busy_timeout_sec", busy_timeout_sec, (0, 3600))
-        options = StoreOptions(create=create, durability=durability, busy_timeout_us=busy_us, probe=probe)
-        if clock is not None:
-            options = replace(options, clock=clock)
-        if chance is not None:
-            options = replace(options, chance=chance)
-        return cls(connect(target, options))
+        how: dict[str, Any] = {"create": create, "durability": durability, "busy_timeout_us": busy_us}
+        return cls(connect(target, store_options(clock, chance, probe, **how)))
 
     def __enter__(self) -> Self:
         return self
@@ -140,6 +135,14 @@ class Verbs:
             return records.task(left[0]) if left else task_record(change.tx, named.task_id)
 
         return self._write(run)
+
+
+def store_options(clock: Clock | None, chance: Chance | None, probe: Probe | None, **how: Any) -> StoreOptions:
+    """How a store is opened; time and chance are the system's where they are not given."""
+    given: dict[str, Any] = {
+        name: source for name, source in (("clock", clock), ("chance", chance)) if source is not None
+    }
+    return StoreOptions(probe=probe, **how, **given)
 
 
 def lease_of(lease: Lease | Claim) -> Lease:
