@@ -5,4 +5,15 @@ from agentmesh.board.facade import Board
 from agentmesh.errors import AgentMeshError
 from agentmesh.model import Attempt, Dependency, Entry, Event, Lease, NoClaim, Task
 
-__all__ = ["AgentMeshError", "Attempt", "Board", "Claim", "Dependency", "Entry", "Event", "Lease", "NoClaim", "Task"]
+__all__ = [
+    "AgentMeshError",
+    "Attempt",
+    "Board",
+    "Claim",
+    "Dependency",
+    "Entry",
+    "Event",
+    "Lease",
+    "NoClaim",
+    "Task",
+]

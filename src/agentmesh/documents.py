@@ -21,7 +21,7 @@ from agentmesh.upkeep import Observation
 DURATIONS = frozenset({"lease_timeout_us", "max_hold_us", "duration_us", "wasted_us", "held_us", "retention_us"})
 KEPT = frozenset({"result", "payload", "value"})
 """JSON values of agents: handed on as they are, empty ones too; only None, which stands for none, is left out."""
-TOLD = ("field", "task_id", "holder", "path", "outcome", "state", "after", "namespace", "key", "version")
+TOLD = ("field", "line", "task_id", "holder", "path", "outcome", "state", "after", "namespace", "key", "version")
 """What an error knows beyond its sentence, where it knows it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

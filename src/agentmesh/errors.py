@@ -33,6 +33,7 @@ class InvalidArgument(AgentMeshError):
     def __init__(self, field: str, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{field}: {problem}", hint=hint or f"Correct {field} and call again.")
         self.field = field
+        self.problem = problem
 
 
 class NotFound(AgentMeshError):
@@ -66,6 +67,19 @@ class Pruned(NotFound):
 
 def _a(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+class ImportRefused(AgentMeshError):
+    """A line of an export is not as an export has it; no board was made."""
+
+    code = "import_refused"
+    hint = "Export the board anew, or take another export; no board was made."
+
+    def __init__(self, line: int, problem: str, *, field: str | None = None, hint: str | None = None) -> None:
+        place = f"Line {line}" + (f", {field}" if field else "")
+        super().__init__(f"{place}: {problem}.", hint=hint)
+        self.line = line
+        self.field = field
 
 
 class Conflict(AgentMeshError):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+StageProgress = Callable[[str, int, int], None]
+"""Told what is being done (`copy`, `rows`, `derive`, `check`), how much of it, of how much; it gives up by raising."""
 Verdict = Literal["ok", "warning", "error"]
 
 
@@ -29,3 +32,30 @@ class Observation:
     value: int | str | bool
     verdict: Verdict = "ok"
     hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What was written of a board: rows of each kind, as they were at one instant; `sha256` is that of all rows."""
+
+    board_id: str
+    at_us: int
+    rows: dict[str, int]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A new board, and the export that it was made from: of which board, of when, how many rows of each kind.
+
+    `reclaimed` tasks were held when they were exported, by agents of then. `events_ignored` counts the history in the
+    file, which is not that of the new board.
+    """
+
+    board: str
+    board_id: str
+    source_id: str
+    at_us: int
+    rows: dict[str, int]
+    reclaimed: tuple[str, ...] = ()
+    events_ignored: int = 0

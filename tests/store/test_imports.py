@@ -50,6 +50,7 @@ with Board.open(path, durability="normal") as board:
         look()
     board.get_task("t"), board.attempts("t"), board.notes("t"), board.events(0)
     board.backup(path.replace("board.db", "copy.db")), board.doctor(deep=True)
+    board.export(path.replace("board.db", "out.jsonl"), events=True)
     for call in (["status"], ["check"], ["list"], ["show", "t"], ["events"], ["why"], ["graph"], ["where"], ["doctor"]):
         assert CliRunner().invoke(cli, [*call, "--board", path]).exit_code == 0, call
 print(sorted({name for name in opened if name.startswith(path) and not name.endswith(".gate")}))
@@ -69,7 +70,7 @@ def _read_everything(line, path):
         for look in (board.status, board.explain, board.check, board.edges, board.list_tasks, board.has_work):
             look()
         board.get_task("first"), board.attempts("first"), board.events(0)
-        board.backup(path.with_name("copy.db")), board.doctor(deep=True)
+        board.backup(path.with_name("copy.db")), board.doctor(deep=True), board.export(path.with_name("out.jsonl"))
         line.send("looked")
         line.recv()
         board.create_task("t", id="third")

@@ -40,6 +40,7 @@ COLD = {
     "sum_attempts": "a report was asked to count the attempts",
     "sum_entries": "a report by task or attempt",
     "edges_of_plan": "a whole graph was asked for",
+    "export_counts": "the head of an export, on a copy of its own",
     "event_bounds": "one row from either end",
     "frontier": "explain() on the whole board",
     "list_held": "a page of a listing, found by the open attempts",
@@ -49,7 +50,7 @@ COLD = {
     "pick_tagged": "a claim by tag costs more the more tasks carry the tag; picking.py says so",
     "roots_of": "explain() on one task walks up the graph",
 }
-"""Statements that may read much, each with the reason; those of check() read everything by design."""
+"""Statements that may read much, each with the reason; those of check() and of an import read everything by design."""
 
 FINE = {
     ("pulse", "SCAN attempt USING INDEX attempt_due"): "the first row of a partial index",
@@ -75,7 +76,7 @@ FINE = {
 
 def is_cold(name):
     """Whether a statement is known to read much."""
-    return name in COLD or name.startswith("check_")
+    return name in COLD or name.startswith(("check_", "derive_"))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,6 +18,7 @@ from agentmesh.documents import document
 from agentmesh.errors import BoardExists, BoardNotFound, InvalidArgument
 from agentmesh.model import Finding
 
+IGNORE = ".gitignore"
 SOURCES = {
     "option": "named by --board",
     "environment": f"named by {BOARD_VARIABLE}",
@@ -55,9 +58,25 @@ def _new_place(app: App, path: str | None) -> str:
 def _make(target: str) -> None:
     from agentmesh.board.facade import Board
 
+    with room(target):
+        Board.open(target, create=True).close()
+
+
+@contextlib.contextmanager
+def room(target: str) -> Iterator[None]:
+    """A place for a new board: refuse what is there, make the folder of our own; if no board comes of it, it goes."""
+    home = Path(target).parent
+    made = "://" not in target and home.name == HOME and not home.exists()
     if "://" not in target:
         _prepare(Path(target))
-    Board.open(target, create=True).close()
+    try:
+        yield
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):  # somebody else uses it by now
+                (home / IGNORE).unlink()
+                home.rmdir()
+        raise
 
 
 def _prepare(board: Path) -> None:
@@ -68,7 +87,7 @@ def _prepare(board: Path) -> None:
     home = board.parent
     if home.name == HOME:
         home.mkdir(mode=0o700, exist_ok=True)
-        ignore = home / ".gitignore"
+        ignore = home / IGNORE
         if not ignore.exists():
             ignore.write_text("# A board is local to its machine.\n*\n")
     elif not home.is_dir():

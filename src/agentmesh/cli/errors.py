@@ -55,6 +55,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "output_error": 33,
     "pruned": 34,
     "sum_too_large": 35,
+    "import_refused": 36,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

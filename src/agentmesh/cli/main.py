@@ -27,6 +27,8 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "doctor": "upkeep:doctor",
         "backup": "upkeep:backup",
         "prune": "prune:prune",
+        "export": "transfer:export",
+        "import": "transfer:import_",
         "run": "run:run",
         "demo": "demo:demo",
     },

@@ -6,17 +6,19 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from agentmesh import limits
 from agentmesh.board import doctor
 from agentmesh.board.change import Change
 from agentmesh.board.prune import STAGES, Find, Horizon, Take, horizon
-from agentmesh.board.verbs.base import Verbs
+from agentmesh.board.verbs.base import Verbs, store_options
+from agentmesh.clock import Chance, Clock
 from agentmesh.errors import BoardNotFound, StoreError
 from agentmesh.model import OPERATOR, PruneReport
-from agentmesh.store.base import Progress, Row, StoreOptions, Transaction
+from agentmesh.store.base import Probe, Progress, Row, StoreOptions, Transaction
 from agentmesh.store.connect import connect
-from agentmesh.upkeep import Backup, Observation
+from agentmesh.upkeep import Backup, Export, Import, Observation, StageProgress
 
 
 class Maintaining(Verbs):
@@ -38,6 +40,73 @@ class Maintaining(Verbs):
             StoreError: the copy could not be written there, or this board is damaged.
         """
         return self._store.copy_to(Path(limits.path("path", path)), progress)
+
+    def export(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        *,
+        events: bool = False,
+        replace: bool = False,
+        progress: StageProgress | None = None,
+    ) -> Export:
+        """Write the board as it is at this instant as JSON Lines, from which `import_board` makes a new one.
+
+        Others work on meanwhile. Lease secrets are not in it, nor what belongs to the moment; docs/export.md says more.
+
+        Args:
+            target: a file, which is there only when it is whole, or a stream of bytes.
+            events: write the history, too; an import does not take it over.
+            replace: whether the file may take the place of another.
+            progress: told what is being done, how much of it is, and of how much; it gives up by raising.
+
+        Raises:
+            InvalidArgument: the file is there and may not be replaced, or its folder is not there.
+            Corrupt: the board is damaged; there is no file, or the stream has no trailer.
+            StoreError: there is no room for the copy that is read.
+        """
+        from agentmesh.board.transfer import export  # noqa: PLC0415 - no other call needs what it imports
+
+        how: dict[str, Any] = {"events": limits.boolean("events", events), "progress": progress or _untold}
+        if not isinstance(target, (str, os.PathLike)):
+            return export.export(self._store, target, **how)
+        path = Path(limits.path("path", target))
+        with export.new_file(path, self._store, replace=limits.boolean("replace", replace)) as out:
+            return export.export(self._store, out, **how)
+
+    @staticmethod
+    def import_board(
+        source: str | os.PathLike[str] | BinaryIO,
+        target: str | os.PathLike[str],
+        *,
+        agent_id: str = OPERATOR,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        probe: Probe | None = None,
+        progress: StageProgress | None = None,
+    ) -> Import:
+        """Make a new board from an export: every line is checked, and every promise, before the board is there.
+
+        Args:
+            source: the file, or a stream of its bytes.
+            target: where the board shall be; nothing may be there.
+            agent_id: who does it.
+            clock: what tells the time; the system's by default.
+            chance: where ids and jitter come from; the system's by default.
+            probe: what a test hangs on the store.
+            progress: told what is being done, how much of it is, and of how much; it gives up by raising.
+
+        Raises:
+            ImportRefused: a line is not as an export has it; it is named.
+            BoardExists: something is at the target.
+            InvalidArgument: the source cannot be read, or the target has no folder.
+            StoreError: the board could not be written.
+        """
+        from agentmesh.board.transfer import imports  # noqa: PLC0415 - as above
+
+        by = limits.name("agent_id", agent_id)
+        return imports.import_board(
+            source, target, store_options(clock, chance, probe), agent_id=by, progress=progress or _untold
+        )
 
     def doctor(self, *, deep: bool = False) -> list[Observation]:
         """How the board is: its library, file, place, settings, and how much there is of everything; it only reads.
@@ -123,3 +192,7 @@ class Maintaining(Verbs):
         while found := self._store.read(search):
             gone.update(row.get("plan", "") for row in (found if agent is None else self._write(work)))
         return gone
+
+
+def _untold(_stage: str, _done: int, _of: int) -> None:
+    """Nobody wants to know how far it is."""
