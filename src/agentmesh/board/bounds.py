@@ -31,8 +31,8 @@ class Bounds:
         return self.closed.get(plan) if self.stop is None else self.stop
 
 
-def bounds(tx: Transaction, agent_id: str) -> Bounds:
-    """What an agent may be handed out now."""
+def bounds(tx: Transaction, agent_id: str, plan: str | None = None) -> Bounds:
+    """What an agent may be handed out now, of a plan or of any that has ready tasks."""
     paused = {(row["scope"], row["name"]) for row in tx.fetch_all("pauses")}
     if paused & {("board", ""), ("agent", agent_id)}:
         return Bounds(PAUSED)
@@ -44,7 +44,7 @@ def bounds(tx: Transaction, agent_id: str) -> Bounds:
         closed.setdefault(row["name"], storm(row["name"], row["open_until_us"]))
     limit, rooms = UNLIMITED, dict[str, Room]()
     tx.execute("lock_budgets")
-    for row in budgets.before(tx, agent_id):
+    for row in budgets.before(tx, agent_id, plan):
         left = budgets.room(row)
         if row["scope"] == "plan":
             rooms[row["name"]] = rooms.get(row["name"], UNLIMITED).within(left)

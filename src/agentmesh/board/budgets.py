@@ -61,8 +61,10 @@ def over(tx: Transaction, task: Row, agent_id: str) -> list[Row]:
     return [today(tx, row) for row in rows]
 
 
-def before(tx: Transaction, agent_id: str) -> list[Row]:
-    """The budgets that say what an agent may be handed out at all, as they stand today."""
+def before(tx: Transaction, agent_id: str, plan: str | None) -> list[Row]:
+    """The budgets that say what an agent may be handed out at all, of a plan or of any, as they stand today."""
+    if plan is not None:
+        return over(tx, {**NO_TASK, "plan": plan}, agent_id)
     return [today(tx, row) for row in tx.fetch_all("budgets_before", agent_id=agent_id)]
 
 

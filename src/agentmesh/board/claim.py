@@ -375,7 +375,7 @@ def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
         return NoClaim("blocked", "wait", f"Task {row['id']} waits for {row['unmet']} of its dependencies.")
     if state == "scheduled":
         return NoClaim("scheduled", "wait", f"Task {row['id']} waits for its time.", row["not_before_us"])
-    bounded = bounds.refusal(tx, bounds.bounds(tx, ask.agent_id), row, ask.agent_id)
+    bounded = bounds.refusal(tx, bounds.bounds(tx, ask.agent_id, row["plan"]), row, ask.agent_id)
     if bounded is not None:
         return bounded
     lacking = sorted(set(decode(row["requires"])) - ask.capabilities)

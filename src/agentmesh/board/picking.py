@@ -2,9 +2,10 @@
 
 Tasks without paths come straight from an index, one probe for each capability set that the agent has. Tasks with paths
 come by their pools; a pool that overlaps a held pattern is parked on the way, so it is looked at once, not by every
-claim. Only when a plan is closed, or has a budget, are plans asked one by one. Where budgets bound hand-outs, tasks
-whose estimates do not fit are passed over: such a claim costs more the more of them come first. A claim that names tags
-walks the tasks that carry the first of them: it costs more the more tasks carry that tag.
+claim. Only where the first task of all is of a plan that is closed, or whose budget has no room for it, are plans asked
+one by one. Where budgets bound hand-outs, tasks whose estimates do not fit are passed over: such a claim costs more the
+more of them come first. A claim that names tags walks the tasks that carry the first of them: it costs more the more
+tasks carry that tag.
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ class Reach:
             return None
         return self.bounds.room.within(self.rooms.get(plan_pk or 0, UNLIMITED))
 
+    def admits(self, row: Row) -> bool:
+        """Whether the plan of a task, however it was found, may hand it out."""
+        if self.plans is not None and row["plan_pk"] not in self.plans:
+            return False
+        return self.bounds is None or (self.room(row["plan_pk"]) or UNLIMITED).fits(row)
+
     def wish(self, tx: Transaction, plan_pk: int | None) -> dict[str, Value]:
         """What a pick asks for beside its place, as parameters."""
         room = self.room(plan_pk)
@@ -79,7 +86,7 @@ def reach(tx: Transaction, ask: Ask, pulse: Row, catalogue: Catalogue) -> Reach:
         plans = (found["pk"],) if found else ()
     if not pulse["bounded"]:
         return Reach(ask, eligible, plans, pooled)
-    limits = bounds(tx, ask.agent_id)
+    limits = bounds(tx, ask.agent_id, ask.plan)
     stop = limits.stop if ask.plan is None else limits.refusal(ask.plan)
     if stop is not None:
         return Reach(ask, eligible, (), pooled, limits, stop=stop)
@@ -116,10 +123,12 @@ def pick(tx: Transaction, found: Reach, change: Change | None = None) -> int | N
 def _pick_plain(tx: Transaction, found: Reach) -> Row | None:
     best: Row | None = None
     for requires_pk in found.eligible:
-        if found.plans is None:
-            best = _better(best, tx.fetch_one("pick_ready", requires_pk=requires_pk, **found.wish(tx, None)))
-            continue
-        for plan_pk in found.plans:
+        if found.ask.plan is None:
+            row = tx.fetch_one("pick_ready", requires_pk=requires_pk, **found.wish(tx, None))
+            if row is None or found.admits(row):
+                best = _better(best, row)
+                continue  # no plan has one that comes before it
+        for plan_pk in found.plans or ():
             wish = found.wish(tx, plan_pk)
             row = tx.fetch_one("pick_plan_ready", plan_pk=plan_pk, requires_pk=requires_pk, **wish)
             best = _better(best, row)
@@ -194,9 +203,9 @@ def _pick_tagged(tx: Transaction, found: Reach) -> int | None:
 def _suits(tx: Transaction, row: Row, found: Reach, tags: Sequence[str]) -> bool:
     return (
         row["requires_pk"] in found.eligible
-        and (found.plans is None or row["plan_pk"] in found.plans)
         and set(tags) <= set(decode(row["tags"]))
-        and (found.bounds is None or (not row["barred"] and (found.room(row["plan_pk"]) or UNLIMITED).fits(row)))
+        and (found.bounds is None or not row["barred"])
+        and found.admits(row)
         and (row["pool_pk"] is None or not blocked(tx, {"pk": row["pool_pk"]}, None))
     )
 

@@ -6,9 +6,11 @@ SELECT * FROM budget
  ORDER BY pk
 
 -- name: budgets_before
--- The budgets that say what an agent may be handed out at all: its own, the board's, and those of the plans.
+-- The budgets that say what an agent may be handed out at all: its own, the board's, and those of plans with ready tasks.
 SELECT * FROM budget
- WHERE (scope = 'board' AND name = '') OR scope = 'plan' OR (scope = 'agent' AND name = :agent_id)
+ WHERE (scope = 'board' AND name = '') OR (scope = 'agent' AND name = :agent_id)
+    OR (scope = 'plan' AND EXISTS (SELECT 1 FROM plan JOIN tally ON tally.plan_pk = plan.pk
+                                    WHERE plan.name = budget.name AND tally.pending > 0))
  ORDER BY pk
 
 -- name: all_budgets

@@ -12,7 +12,7 @@ SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL ORDER BY leas
 -- name: pick_ready
 -- The most urgent ready task without paths for one capability set; ties break by age. Where budgets bound hand-outs, its
 -- estimates must fit into what they leave, and no budget of its own may bar it.
-SELECT candidate.pk, candidate.urgency
+SELECT candidate.pk, candidate.urgency, candidate.plan_pk, candidate.estimate_pusd, candidate.estimate_tokens
   FROM task AS candidate
  WHERE candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL
    AND NOT EXISTS (SELECT 1 FROM aversion
