@@ -18,15 +18,20 @@ from agentmesh.rules import AVERSION_US, JITTER_BITS, REFUND_CEILING, WASTED, re
 from agentmesh.store.base import Row, Transaction
 
 
-def shown(tx: Transaction, lease: Lease) -> Row:
+def shown(tx: Transaction, lease: Lease, statement: str = "held_attempt") -> Row:
     """The task and attempt that a lease names, if the token is the attempt's own; it may be over.
+
+    Args:
+        tx: an open transaction.
+        lease: the lease.
+        statement: what reads them.
 
     Raises:
         NotFound: the task is not on the board (`Pruned` if it was there once).
         LeaseLost: there is no such attempt, or the token is not its own.
     """
     tx.execute("lock_task", id=lease.task_id)
-    row = tx.fetch_one("held_attempt", id=lease.task_id, fence=lease.fence)
+    row = tx.fetch_one(statement, id=lease.task_id, fence=lease.fence)
     if row is None:
         task_row(tx, lease.task_id)
         raise LeaseLost(lease.task_id, lease.fence)

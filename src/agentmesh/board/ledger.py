@@ -50,9 +50,8 @@ def of_lease(tx: Transaction, lease: Lease) -> Account:
         NotFound: the task is not on the board.
         LeaseLost: there is no such attempt, or the token is not its own.
     """
-    row = leases.shown(tx, lease)
-    attempt = {name: row[name] for name in ("outcome", "reserved_pusd", "reserved_tokens")}
-    return Account(row["agent_id"], row, attempt | {"fence": row["attempt_fence"]})
+    row = leases.shown(tx, lease, "account_of_lease")
+    return Account(row["agent_id"], row, row)
 
 
 def of_task(tx: Transaction, task_id: str, agent_id: str) -> Account:

@@ -34,6 +34,7 @@ from agentmesh.store.base import Store
 from agentmesh.usage import Dialect, UsageReading, read_usage
 
 EPOCH = date(1970, 1, 1)
+BUCKETS = tuple(field.name for field in fields(Usage))
 DURATION_MS = 30 * 86_400_000.0
 PERIODS: tuple[Period, ...] = ("lifetime", "day")
 
@@ -102,7 +103,7 @@ class Ledger:
 
             pk = once(change, account.agent_id, call, act)
             receipt = receipts[0] if receipts else ledger.receipt(change.tx, account, pk)
-            return replace(receipt, unknown=reading.unknown)
+            return replace(receipt, unknown=reading.unknown) if reading.unknown else receipt
 
         return self._write(work)
 
@@ -337,8 +338,8 @@ def _named(agent_id: str | None, lease: Lease | Claim | None, task_id: str | Non
 
 def _reading(block: Mapping[str, Json] | None, dialect: Dialect | None, counts: Usage) -> UsageReading:
     """The tokens that were given, as four counts or as a vendor's block."""
-    for field in fields(Usage):
-        limits.integer(field.name, getattr(counts, field.name), 0, limits.TOKENS)
+    for field in BUCKETS:
+        limits.integer(field, getattr(counts, field), 0, limits.TOKENS)
     if block is None:
         if dialect is not None:
             raise InvalidArgument("dialect", "is for a usage block")

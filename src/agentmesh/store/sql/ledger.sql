@@ -40,6 +40,15 @@ UPDATE usage_total
  WHERE usage_total.plan_pk = used.plan_pk AND usage_total.agent_id = used.agent_id AND usage_total.model = used.model
    AND usage_total.day = used.day
 
+-- name: account_of_lease
+-- A task and one of its attempts, as far as usage goes: a part of `held_attempt` that costs half as much.
+SELECT task.pk, task.id, task.plan_pk, plan.name AS plan, task.estimate_pusd, task.estimate_tokens, attempt.fence,
+       attempt.agent_id, attempt.secret, attempt.outcome, attempt.reserved_pusd, attempt.reserved_tokens
+  FROM task
+  JOIN plan ON plan.pk = task.plan_pk
+  JOIN attempt ON attempt.task_pk = task.pk AND attempt.fence = :fence
+ WHERE task.id = :id
+
 -- name: last_attempt_of_agent
 -- The attempt of a task that an agent had last.
 SELECT fence, outcome, reserved_pusd, reserved_tokens FROM attempt

@@ -71,7 +71,7 @@ INSERT INTO usage_pruned (plan_pk, agent_id, model, day, entries, unpriced,
                           input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, duration_us, cost_pusd,
                           wasted_tokens, wasted_us, wasted_pusd, attempts, held_us)
 SELECT task.plan_pk, attempt.agent_id, '', attempt.started_us / 86400000000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-       COUNT(*), SUM(attempt.ended_us - attempt.started_us)
+       COUNT(*), SUM(CASE WHEN attempt.ended_us > attempt.started_us THEN attempt.ended_us - attempt.started_us ELSE 0 END)
   FROM attempt JOIN task ON task.pk = attempt.task_pk
  WHERE attempt.task_pk = :task_pk
  GROUP BY task.plan_pk, attempt.agent_id, attempt.started_us / 86400000000
