@@ -34,6 +34,8 @@ class PlainTask:
     estimate: dict
     state: str = "pending"
     not_before: int = 0
+    ended: int = 0
+    pruned: bool = False
     attempts: list = field(default_factory=list)
     averse: dict = field(default_factory=dict)
 
@@ -55,6 +57,10 @@ class PlainEntry:
     def attempt(self):
         """The attempt that it is of, or None."""
         return self.task.attempts[self.fence - 1] if self.fence else None
+
+    def of_task(self):
+        """The task and the fence that a report shows."""
+        return (None, None) if self.task is None or self.task.pruned else (self.task.name, self.fence)
 
 
 class PlainLedger:
@@ -139,7 +145,21 @@ class PlainLedger:
         """End the open attempt, if there is one."""
         if task.state == "in_progress":
             task.attempts[-1].end = how
+        if task.state not in FINAL:
+            task.ended = self.now
         task.state = state
+
+    def prune(self):
+        """Take away what is final, and its own budgets; what it used stays in all sums but those by task."""
+        for task in self.tasks.values():
+            if task.state in FINAL and task.ended <= self.now:
+                task.pruned = True
+        gone = {name for name, task in self.tasks.items() if task.pruned}
+        self.budgets = {key: limits for key, limits in self.budgets.items() if key[0] != "task" or key[1] not in gone}
+
+    def there(self):
+        """The tasks that were not pruned, by name."""
+        return {name: task for name, task in self.tasks.items() if not task.pruned}
 
     def open_attempts(self):
         """All that are."""
@@ -189,8 +209,8 @@ class PlainLedger:
         """The sums of a report: key -> entries, unpriced, four kinds of tokens, money, time, and what was wasted."""
         keys = {
             "plan": lambda entry: entry.task and entry.task.plan,
-            "task": lambda entry: entry.task and entry.task.name,
-            "attempt": lambda entry: (entry.task and entry.task.name, entry.fence),
+            "task": lambda entry: entry.of_task()[0],
+            "attempt": lambda entry: entry.of_task(),
             "agent": lambda entry: entry.agent,
             "model": lambda entry: entry.model,
             "day": lambda entry: entry.at // DAY_US,

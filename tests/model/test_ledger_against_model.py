@@ -57,8 +57,8 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def any_task(self, data):
-        """Some task of the model."""
-        return self.model.tasks[data.draw(st.sampled_from(sorted(self.model.tasks)))]
+        """Some task that is there."""
+        return self.model.tasks[data.draw(st.sampled_from(sorted(self.model.there())))]
 
     # Tasks and claims
 
@@ -88,7 +88,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         estimate = {"pusd": pusd or 0, "tokens": tokens or 0}
         self.model.tasks[name] = PlainTask(name, len(self.model.tasks), plan, priority, tag, path, estimate)
 
-    @precondition(lambda self: self.model.tasks)
+    @precondition(lambda self: self.model.there())
     @rule(agent=AGENTS, wish=WISHES)
     def claim(self, agent, wish):
         """The best task that caps and budgets allow, or nothing."""
@@ -97,7 +97,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         tags = [wish["tag"]] if "tag" in wish else []
         self.compare(self.board.claim_task(agent, plan=wish.get("plan"), tags=tags), expected, agent)
 
-    @precondition(lambda self: self.model.tasks)
+    @precondition(lambda self: self.model.there())
     @rule(agent=AGENTS, data=st.data())
     def claim_named(self, agent, data):
         """That one, if it is free, and caps and budgets allow it; what is due and in its way is taken back first."""
@@ -158,7 +158,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         if verb == "release":
             task.averse[attempt.agent] = self.model.now + 60_000_000
 
-    @precondition(lambda self: self.model.tasks)
+    @precondition(lambda self: self.model.there())
     @rule(data=st.data())
     def cancel(self, data):
         """An open task, and its attempt."""
@@ -170,15 +170,15 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         self.board.cancel_task(task.name)
         self.model.end(task, "cancelled", "cancelled")
 
-    @precondition(lambda self: any(task.state in FINAL for task in self.model.tasks.values()))
+    @precondition(lambda self: any(task.state in FINAL for task in self.model.there().values()))
     @rule(data=st.data())
     def reopen(self, data):
         """A final task comes back; what it has spent stays."""
-        final = sorted(name for name, task in self.model.tasks.items() if task.state in FINAL)
+        final = sorted(name for name, task in self.model.there().items() if task.state in FINAL)
         task = self.model.tasks[data.draw(st.sampled_from(final))]
         task.state = self.board.reopen_task(task.name).state
 
-    @precondition(lambda self: self.model.tasks)
+    @precondition(lambda self: self.model.there())
     @rule(data=st.data(), pusd=PUSD, tokens=TOKENS)
     def estimate(self, data, pusd, tokens):
         """Other estimates, which count from the next hand-out on."""
@@ -211,9 +211,9 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             agent = task.attempts[fence - 1].agent
             receipt = self.board.ledger.record(lease=lease, model=model, **used)
         elif way == "task":
-            task = self.any_task(data)
+            task = self.model.tasks[data.draw(st.sampled_from(sorted(self.model.tasks)))]
             own = [number for number, attempt in enumerate(task.attempts, start=1) if attempt.agent == agent]
-            fence = own[-1] if own else None
+            fence = own[-1] if own and not task.pruned else None
             receipt = self.board.ledger.record(agent, task_id=task.name, model=model, **used)
         else:
             receipt = self.board.ledger.record(agent, model=model, **used)
@@ -221,7 +221,8 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         said = {"model": model, "tokens": counts, "us": us, "pusd": known}
         self.model.record(agent, task, fence, said)
         entry = receipt.entry
-        assert (entry.agent_id, entry.task_id, entry.fence) == (agent, task and task.name, fence)
+        there = task.name if task and not task.pruned else None
+        assert (entry.agent_id, entry.task_id, entry.fence, entry.plan) == (agent, there, fence, task and task.plan)
         assert entry.cost_pusd == known
         for budget in receipt.budgets:
             self.compare_left((budget.scope, budget.name, budget.period), budget)
@@ -252,13 +253,21 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         """What a budget may be for."""
         keys = [None, ("agent", "ann"), ("agent", "bob")]
         keys += [("plan", plan) for plan in sorted({task.plan for task in self.model.tasks.values()})]
-        keys += [("task_id", name) for name in sorted(self.model.tasks)]
+        keys += [("task_id", name) for name in sorted(self.model.there())]
         return data.draw(st.sampled_from(keys))
 
     def model_key(self, key, period):
         """The same as the model names it."""
         field, name = key or ("board", "")
         return field.removesuffix("_id"), name, period
+
+    @precondition(lambda self: any(task.state in FINAL for task in self.model.there().values()))
+    @rule()
+    def prune(self):
+        """What is final goes; no sum changes but those by task."""
+        self.board.prune(older_than_sec=0)
+        self.model.prune()
+        self.leases = [lease for lease in self.leases if lease.task_id in self.model.there()]
 
     @rule(agent=st.sampled_from([None, "ann"]), most=st.sampled_from([None, None, 1, 2]))
     def cap(self, agent, most):
@@ -287,7 +296,9 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         """Tasks, budgets and sums are the same, and every promise holds on the rows."""
         if not hasattr(self, "board"):
             return
-        for task in self.board.list_tasks(limit=500).tasks:
+        listed = self.board.list_tasks(limit=500).tasks
+        assert {task.id for task in listed} == set(self.model.there())
+        for task in listed:
             plain = self.model.tasks[task.id]
             assert (task.state, task.fence) == (plain.state, len(plain.attempts)), (task, plain)
         assert {(one.scope, one.name, one.period) for one in self.board.budgets.list()} == set(self.model.budgets)

@@ -173,6 +173,18 @@ HOT = {
     "increment entry": lambda board: (board.blackboard.increment("a", "n"), board.blackboard.increment("a", "n")),
     "append entry": lambda board: (board.blackboard.append("a", "l", 1), board.blackboard.append("a", "l", 2)),
     "delete entry": lambda board: (board.blackboard.put("a", "k", 1), board.blackboard.delete("a", "k")),
+    "record": lambda board: board.ledger.record("w", output_tokens=1, request_id="r"),
+    "record by lease": lambda board: board.ledger.record(lease=board.claim_task("w"), output_tokens=1, cost_usd=1),
+    "record by task": lambda board: board.ledger.record("w", task_id="named", output_tokens=1),
+    "report": lambda board: board.ledger.report("agent", since="2026-01-01"),
+    "set a budget": lambda board: (board.budgets.set(task_id="named", usd=1), board.budgets.set(usd=9)),
+    "claim under budgets": lambda board: (
+        board.budgets.set(usd=1),
+        board.budgets.set(plan="default", tokens=1, period="day"),
+        board.claim_task("w").complete(),
+    ),
+    "claim under a cap": lambda board: (board.set_claim_cap(1), board.claim_task("w"), board.claim_task("w")),
+    "storm": lambda board: [board.claim_task("w").fail("x", kind="infra") for _ in range(5)],
     "sweep entries": lambda board: (
         board.blackboard.put("a", "k", 1, ttl_sec=1),
         board.store.clock.advance(1),
@@ -327,6 +339,49 @@ def test_nothing_on_a_board_slows_a_claim_down(board_path, clock, ballast):
         BALLAST[ballast](board)
         pair(board)
         assert steps(board, lambda: pair(board)) < before * 1.3
+
+
+def _usage(board):
+    many(board)
+    for _ in range(60):
+        claim = board.claim_task("x", plan="ballast")
+        for model in "klmnopqrst":
+            board.ledger.record(lease=claim, model=model, output_tokens=1)
+        claim.fail("x", kind="infra", retry=False)
+        board.store.clock.advance(61)
+
+
+def _budgets(board):
+    board.create_tasks([{"title": "t", "id": f"b{n}", "plan": f"plan-{n % 10}", "priority": -1} for n in range(600)])
+    for number in range(600):
+        board.budgets.set(agent=f"agent-{number}", usd=9)
+        board.budgets.set(task_id=f"b{number}", usd=9)
+    for number in range(10):  # each costs a claim a glance
+        board.budgets.set(plan=f"plan-{number}", usd=9)
+        board.cancel_plan(f"plan-{number}")
+
+
+ACCOUNTS = {**{name: BALLAST[name] for name in ("completed", "less urgent")}, "usage": _usage, "budgets": _budgets}
+
+
+@pytest.mark.parametrize("ballast", ACCOUNTS)
+def test_nothing_on_a_board_slows_an_entry_or_a_claim_under_budgets_down(board_path, clock, ballast):
+    """Entries, budgets and tasks of others: claim, tell the usage, fail, with five budgets over it."""
+    with open_board(board_path, clock) as board:
+        board.create_tasks([{"title": "t", "id": f"t{n}", "estimate_usd": 1, "priority": 1} for n in range(10)])
+        for key in ({}, {"plan": "default"}, {"agent": "a"}, {"task_id": "t9"}, {"task_id": "t8"}):
+            board.budgets.set(usd=1_000, tokens=10**9, **key)
+
+        def work():
+            claim = board.claim_task("a")
+            board.ledger.record(lease=claim, output_tokens=5, cost_usd="0.5")
+            claim.fail("x", kind="infra", retry=False)
+
+        work()
+        before = steps(board, work)
+        ACCOUNTS[ballast](board)
+        work()
+        assert steps(board, work) < before * 1.3
 
 
 def test_ending_a_task_costs_its_children_and_no_more(board_path, clock):

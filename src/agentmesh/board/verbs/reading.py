@@ -97,8 +97,9 @@ class Reading(Verbs):
     ) -> bool:
         """Whether a claim would find something now; a plain read.
 
-        It may say yes for nothing where a lease is due and it depends on the rest of the board what that sets free, or
-        where a task has a daily budget and the clock was set back; the claim that follows puts that right.
+        It may say yes for nothing: where a lease is due and it depends on the rest of the board what that sets free,
+        where hundreds of sets of paths have just become held, or where a task has a daily budget and the clock was set
+        back. The claim that follows puts that right.
         """
         ask = Ask(
             limits.name("agent_id", agent_id),
