@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from agentmesh.cli.drawing import Drawing, as_dot, as_mermaid
 from agentmesh.cli.tree import draw_tree
+from agentmesh.drawing import Drawing, as_dot, as_mermaid
 from agentmesh.model import Task
 
 HOSTILE = 'x"] --> evil["<script>`#;&\\'

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agentmesh.cli.screen import Column, Line, fold, table_lines, wrap
-from agentmesh.cli.text import one_line
+from agentmesh.printable import one_line
 
 AWKWARD = st.sampled_from("ab \t\n漢🎉e\u0301\u200d\u202e")
 TEXT = st.text(st.one_of(st.characters(), AWKWARD), max_size=80)

@@ -6,7 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from agentmesh.cli.screen import Column, table_lines, wrap
-from agentmesh.cli.text import duration, lines, one_line, place
+from agentmesh.cli.text import duration, place
+from agentmesh.printable import lines, one_line
 
 CORPUS = [
     "\x1b[31mred\x1b[0m",

@@ -11,11 +11,11 @@ from typing import Any
 from agentmesh.cli import errors
 from agentmesh.cli.boards import show_findings
 from agentmesh.cli.demo_costs import Costs, tell_costs, usd
-from agentmesh.cli.drawing import Drawing
 from agentmesh.cli.graph import show_tree
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.text import count, duration, place
 from agentmesh.documents import document
+from agentmesh.drawing import Drawing
 from agentmesh.model import Attempt, Entry, Finding, Task
 
 

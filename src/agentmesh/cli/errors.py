@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import click
 
-from agentmesh.cli.text import one_line
 from agentmesh.documents import error_document
 from agentmesh.errors import AgentMeshError
+from agentmesh.printable import one_line
 
 OK: Final = 0
 FAILED: Final = 1

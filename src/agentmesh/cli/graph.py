@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.command import App, command
-from agentmesh.cli.drawing import Drawing, as_dot, as_mermaid
 from agentmesh.cli.screen import Screen
 from agentmesh.cli.tree import draw_tree
 from agentmesh.documents import document
+from agentmesh.drawing import Drawing, as_dot, as_mermaid
 from agentmesh.model import Task
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import click
 
 from agentmesh.cli import errors
 from agentmesh.cli.command import App, MeshGroup, json_text, write_section
-from agentmesh.cli.text import one_line
+from agentmesh.printable import one_line
 
 COMMANDS: Final[dict[str, dict[str, str]]] = {
     "Board": {

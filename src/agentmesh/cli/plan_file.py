@@ -14,9 +14,10 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentmesh.cli.params import read_json
-from agentmesh.cli.text import one_line, place
+from agentmesh.cli.text import place
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import Condition, Json
+from agentmesh.printable import one_line
 
 _SHOWN: Final = 5
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from agentmesh.cli.text import lines, one_line
 from agentmesh.model import State
+from agentmesh.printable import lines, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

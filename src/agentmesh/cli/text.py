@@ -1,53 +1,14 @@
-"""Text for a terminal: foreign characters made harmless, times and durations made readable.
-
-Titles, results and reasons come from agents and may be hostile. Whatever could colour, move the
-cursor, reorder or hide is shown as a visible escape instead of being obeyed.
-"""
+"""Text for a terminal: foreign characters made harmless, times and durations made readable."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-_SHORT: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
-_ESCAPES: Final = ((2, "x"), (4, "u"), (8, "U"))
+from agentmesh.printable import one_line
+
 _PASSWORD: Final = re.compile(r"(?<=://)([^@/:\s]*):[^@/\s]*(?=@)")
-_MANY_MARKS: Final = 4
-"""More combining marks than this on one character are no language, they are a flood."""
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if character in _SHORT:
-        return _SHORT[character]
-    digits, letter = next(escape for escape in _ESCAPES if code < 16 ** escape[0])
-    return f"\\{letter}{code:0{digits}x}"
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Each character as it may be shown: `isprintable` is false for all that controls or hides."""
-    from unicodedata import category
-
-    marks = 0
-    for character in text:
-        kind = category(character)
-        marks = marks + 1 if kind in ("Mn", "Me") else 0
-        shown = character.isprintable() or kind == "Zs"
-        yield character if shown and marks <= _MANY_MARKS else _escape(character)
-
-
-def one_line(text: str) -> str:
-    """The text on one line, with every character that is not plainly visible escaped."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_pieces(text))
-
-
-def lines(text: str) -> list[str]:
-    """The text line by line; only line feeds break a line, tabs become blanks."""
-    return [one_line(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n")]
 
 
 def place(target: str) -> str:

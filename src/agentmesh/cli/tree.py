@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agentmesh.cli.drawing import Drawing
 from agentmesh.cli.screen import Line, Part, wrap
+from agentmesh.drawing import Drawing
 from agentmesh.model import State, Task
 
 _UNICODE: Final = ("├─ ", "└─ ", "│  ", "   ")

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from agentmesh.cli.text import one_line
 from agentmesh.model import State, Task
+from agentmesh.printable import one_line
 
 Edge = tuple[str, str, str]
 """Child, parent, condition."""
