@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check test bench lint
+.PHONY: help demo check test bench lint golden
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -25,6 +25,9 @@ test: lint ## What CI runs: the linters and every test
 
 bench: $(VENV)/.stamp-bench ## Measure, beside other queues
 	$(BIN)/python -m benchmarks $(ARGS)
+
+golden: $(VENV)/.stamp-dev ## Write anew what the tests compare with: the lists of the MCP server, docs/tools.md
+	$(BIN)/python -m tests.mcp_server.golden
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check

@@ -8,7 +8,6 @@ import pytest
 from agentmesh.mcp_server import calls as calls_module
 from agentmesh.mcp_server.calls import Calls, Flight
 from agentmesh.mcp_server.protocol import Refused, Request
-from agentmesh.mcp_server.tools import READS, Tool
 
 DEADLINE_SEC = 20
 
@@ -21,10 +20,9 @@ class Stage:
         self.calls = Calls(SimpleNamespace(board=board, agent=None), {"name": "mesh"}, lambda _: True)
         self.begun, self.let_go, self.undone = (threading.Event() for _ in range(3))
         self.answers = []
-        self.tool = Tool("work", "Work.", (), self.work, READS)
 
-    def work(self, call, _arguments):
-        """What the tool does."""
+    def work(self, call):
+        """What a call does."""
         call.undo = self.undone.set
         self.begun.set()
         assert self.let_go.wait(DEADLINE_SEC)
@@ -37,7 +35,7 @@ class Stage:
             self.answers.append(answer)
             return delivered
 
-        self.calls.start(Flight(Request(number, "tools/call", {}), self.tool, {}, send))
+        self.calls.start(Flight(Request(number, "tools/call", {}), self.work, send))
 
     def finish(self):
         """Let all calls go; whether they ended."""

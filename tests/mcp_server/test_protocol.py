@@ -1,109 +1,15 @@
-"""What is said to a client, message by message, in both eras."""
+"""Messages, one by one, in both eras."""
 
 import pytest
 
 from agentmesh.mcp_server import protocol
-from agentmesh.mcp_server.protocol import Conversation, Refused, Request, ToolCall
-from tests.mcp_server.driver import ENVELOPE, HELLO
-
-TOOL = {"name": "hello", "description": "Say hello.", "inputSchema": {"type": "object"}}
+from agentmesh.mcp_server.protocol import Refused, Request
+from tests.mcp_server.driver import ENVELOPE
 
 
-@pytest.fixture
-def talk():
-    """A conversation about one tool, in which nothing was said yet."""
-    return Conversation({"name": "mesh", "title": "Mesh", "version": "1"}, "Be nice.", [TOOL])
-
-
-def modern(method, **params):
+def modern(method):
     """A request with the envelope of 2026-07-28."""
-    return Request(1, method, params | {"_meta": ENVELOPE})
-
-
-def refusal(talk, request):
-    """The code with which a request is refused."""
-    with pytest.raises(Refused) as caught:
-        talk.answer(request)
-    return caught.value.code
-
-
-@pytest.mark.parametrize("version", protocol.HANDSHAKE)
-def test_the_handshake_agrees_on_every_version_it_knows(talk, version):
-    """A known version is echoed."""
-    answer = talk.answer(Request(1, "initialize", HELLO | {"protocolVersion": version}))
-    assert answer["protocolVersion"] == version
-
-
-@pytest.mark.parametrize("version", ["2099-01-01", "1", "2026-07-28"])
-def test_an_unknown_version_is_answered_with_the_newest_of_the_handshake(talk, version):
-    """The client decides whether it can live with that; 2026-07-28 has no handshake."""
-    answer = talk.answer(Request(1, "initialize", HELLO | {"protocolVersion": version}))
-    assert answer["protocolVersion"] == "2025-11-25"
-
-
-def test_initialize_tells_who_is_there(talk):
-    """Name, version, instructions and capabilities stand in the answer."""
-    answer = talk.answer(Request(1, "initialize", HELLO))
-    assert answer["serverInfo"] == {"name": "mesh", "title": "Mesh", "version": "1"}
-    assert answer["capabilities"] == {"tools": {}}
-    assert answer["instructions"] == "Be nice."
-
-
-def test_nothing_but_ping_goes_before_the_handshake(talk):
-    """Without handshake and envelope the tools are not shown."""
-    assert talk.answer(Request(1, "ping", {})) == {}
-    assert refusal(talk, Request(1, "tools/list", {})) == protocol.INVALID_PARAMS
-
-
-def test_the_handshake_opens_the_tools(talk):
-    """After initialize they are listed and called."""
-    talk.answer(Request(1, "initialize", HELLO))
-    assert talk.answer(Request(2, "tools/list", {})) == {"tools": [TOOL]}
-    call = talk.answer(Request(3, "tools/call", {"name": "hello"}))
-    assert isinstance(call, ToolCall)
-    assert call.arguments == {}
-
-
-def test_the_envelope_needs_no_handshake(talk):
-    """A request of 2026-07-28 is served at once, and so is server/discover."""
-    assert talk.answer(modern("tools/list"))["tools"] == [TOOL]
-    assert talk.answer(modern("server/discover"))["supportedVersions"] == ["2026-07-28"]
-    assert isinstance(talk.answer(modern("tools/call", name="hello")), ToolCall)
-
-
-def test_a_version_from_the_future_is_named_as_unsupported(talk):
-    """The error lists what is supported, so that the client can choose."""
-    meta = ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}
-    with pytest.raises(Refused) as caught:
-        talk.answer(Request(1, "tools/list", {"_meta": meta}))
-    assert caught.value.code == protocol.UNSUPPORTED_VERSION
-    assert caught.value.data == {"supported": ["2026-07-28"], "requested": "2099-01-01"}
-
-
-def test_half_an_envelope_is_refused(talk):
-    """The client's capabilities belong into it."""
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-    assert refusal(talk, Request(1, "tools/list", {"_meta": meta})) == protocol.INVALID_PARAMS
-
-
-@pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/list", "no/such"])
-def test_methods_that_are_not_there_are_called_unknown(talk, method):
-    """2026-07-28 has neither ping nor log levels, and we have tools only."""
-    assert refusal(talk, modern(method)) == protocol.METHOD_NOT_FOUND
-
-
-@pytest.mark.parametrize(
-    "params",
-    [{}, {"name": 5}, {"name": "nobody"}, {"name": "hello", "arguments": [1]}],
-)
-def test_a_tool_call_that_is_no_call_is_bad_params(talk, params):
-    """Its name has to be one of the list, its arguments an object."""
-    assert refusal(talk, modern("tools/call", **params)) == protocol.INVALID_PARAMS
-
-
-def test_an_invented_cursor_is_refused(talk):
-    """The list has one page."""
-    assert refusal(talk, modern("tools/list", cursor="x")) == protocol.INVALID_PARAMS
+    return Request(1, method, {"_meta": ENVELOPE})
 
 
 def test_each_era_gets_answers_of_its_own_form():
@@ -115,6 +21,24 @@ def test_each_era_gets_answers_of_its_own_form():
     assert new["result"]["resultType"] == "complete"
     assert new["result"]["cacheScope"] == "private"
     assert new["result"]["_meta"] == {"io.modelcontextprotocol/serverInfo": server}
+
+
+def test_what_stands_on_the_board_is_never_kept():
+    """A list keeps for an hour, a resource for no time at all, the result of a tool says nothing of it."""
+    kept = {m: protocol.success(modern(m), {}, {})["result"].get("ttlMs") for m in ("tools/list", "resources/read")}
+    assert kept == {"tools/list": 3_600_000, "resources/read": 0}
+    assert "ttlMs" not in protocol.success(modern("tools/call"), {}, {})["result"]
+
+
+def test_a_notice_of_the_newer_era_names_its_subscription():
+    """The older era has but one."""
+    assert protocol.updated("a")["params"] == {"uri": "a"}
+    key = "io.modelcontextprotocol/subscriptionId"
+    assert protocol.updated("a", 7)["params"] == {"uri": "a", "_meta": {key: 7}}
+    assert protocol.acknowledged(7, ["a"])["params"] == {
+        "notifications": {"resourceSubscriptions": ["a"]},
+        "_meta": {key: 7},
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 import json
 
+import anyio
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from agentmesh import Board
+from agentmesh.mcp_server.profiles import PROFILES
+from tests.mcp_server import golden
 from tests.mcp_server.driver import run_command
 
 pytestmark = pytest.mark.anyio
@@ -90,6 +93,75 @@ async def test_all_tools_are_listed(connect):
         assert tools["claim_task"].input_schema["required"] == ["agent_id"]
         assert tools["list_tasks"].annotations.read_only_hint is True
         assert tools["cancel_task"].annotations.destructive_hint is True
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_every_profile_is_listed_as_it_stands_in_the_golden_copy(connect, profile):
+    """Tools, resources, templates, prompts and their texts; a tool that is hidden is unknown."""
+    expected = golden.shown(profile)
+    async with connect("--profile", profile) as client:
+        listed = {
+            "tools": (await client.list_tools()).tools,
+            "resources": (await client.list_resources()).resources,
+            "resourceTemplates": (await client.list_resource_templates()).resource_templates,
+            "prompts": (await client.list_prompts()).prompts,
+        }
+        for key, items in listed.items():
+            dump = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in items]
+            assert dump == expected[key]
+        assert client.instructions == expected["instructions"]
+        for name, text in expected["prompt_texts"].items():
+            found = await client.get_prompt(name, {"goal": "ship"} if name == "plan_work" else {})
+            assert found.messages[0].content.text == text
+        if profile != "all":
+            hidden = "pause" if profile == "worker" else "claim_task"
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool(hidden, {})
+
+
+async def test_everything_that_is_announced_can_be_read(connect):
+    """Each resource by its URI; what is not there is told with the URI."""
+    async with connect("--agent", "ada") as client:
+        announced = client.server_capabilities
+        assert announced.resources.subscribe is True
+        assert announced.prompts is not None
+        await call(client, "create_task", title="one", id="a/b", plan="shop")
+        await call(client, "claim_task")
+        texts = {}
+        for uri in ("board", "session", "tasks/a%2Fb", "plans/shop/graph"):
+            found = await client.read_resource(f"agentmesh://{uri}")
+            texts[uri] = found.contents[0].text
+        assert json.loads(texts["board"])["counts"]["in_progress"] == 1
+        assert json.loads(texts["session"])["attempts"][0]["task_id"] == "a/b"
+        assert json.loads(texts["tasks/a%2Fb"])["title"] == "one"
+        assert texts["plans/shop/graph"].startswith("flowchart TD")
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource("agentmesh://tasks/nobody")
+        assert (caught.value.code, caught.value.data["uri"]) == (-32602, "agentmesh://tasks/nobody")
+        with pytest.raises(MCPError, match="goal"):
+            await client.get_prompt("plan_work", {})
+
+
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+async def test_a_change_of_a_resource_reaches_who_asked_for_it(tmp_path):
+    """By the stream of the newer era, and one by one in the older."""
+    heard = anyio.Event()
+
+    async def on_message(message):
+        if getattr(message, "method", None) == "notifications/resources/updated":
+            heard.set()
+
+    server = run_command(tmp_path / "board.db")
+    Board.open(tmp_path / "board.db").close()
+    parameters = StdioServerParameters(command=server[0], args=server[1:])
+    uri = "agentmesh://board"
+    async with Client(parameters, mode="legacy", message_handler=on_message) as older, Client(parameters) as newer:
+        await older.subscribe_resource(uri)
+        async with newer.listen(resource_subscriptions=[uri]) as stream:
+            await call(newer, "create_task", title="one")
+            with anyio.fail_after(20):
+                assert (await anext(stream)).uri == uri
+                await heard.wait()
 
 
 async def test_a_session_with_a_name_speaks_as_nobody_else(connect):

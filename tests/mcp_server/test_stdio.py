@@ -17,7 +17,9 @@ PONG = {"jsonrpc": "2.0", "id": "ping", "result": {}}
 SCRIPT = """
 import os, sys, warnings
 {before}
+from dataclasses import replace
 from agentmesh.board.facade import Board
+from agentmesh.mcp_server.offer import offer
 from agentmesh.mcp_server.session import Session
 from agentmesh.mcp_server.stdio import serve
 from agentmesh.mcp_server.tools import READS, Tool
@@ -29,7 +31,8 @@ def work(call, arguments):
 
 wire = Wire.take()
 with Board.open(sys.argv[1]) as board:
-    sys.exit(serve(wire, Session(board), [Tool("work", "Work.", (), work, READS)]))
+    tools = {{"work": Tool("work", "Work.", (), work, READS)}}
+    sys.exit(serve(wire, Session(board), replace(offer("all"), tools=tools)))
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -13,6 +13,8 @@ from agentmesh.cli.text import place
 from agentmesh.errors import BoardNotFound
 
 KEEPALIVE_SEC = 900.0
+PROFILES = ("worker", "lead", "observer", "all")
+"""As the server has them; a test compares the two. Importing it takes half of what `--help` takes."""
 
 
 @command()
@@ -21,6 +23,13 @@ KEEPALIVE_SEC = 900.0
     metavar="NAME",
     envvar=AGENT_VARIABLE,
     help=f"The agent this session speaks for. Else {AGENT_VARIABLE}; else each call names one.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    default="all",
+    show_default=True,
+    help="What the session is shown: tools to work, to plan and steer, to look, or all.",
 )
 @click.option(
     "--keepalive",
@@ -39,7 +48,7 @@ KEEPALIVE_SEC = 900.0
     help="normal is faster; a power cut may cost the last writes.",
 )
 @click.pass_obj
-def run(app: App, agent: str | None, keepalive_sec: float, durability: Literal["full", "normal"]) -> int:
+def run(app: App, /, **how: Any) -> int:
     """Serve the board to one agent over MCP, on stdin and stdout."""
     target = app.find().target
     if "://" not in target and not Path(target).exists():
@@ -47,4 +56,4 @@ def run(app: App, agent: str | None, keepalive_sec: float, durability: Literal["
     app.json = False  # standard output is not ours
     from agentmesh.mcp_server import serve_stdio
 
-    return serve_stdio(target, agent=agent, keepalive_sec=keepalive_sec, durability=durability)
+    return serve_stdio(target, **how)

@@ -15,7 +15,7 @@ from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound
 from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
 from agentmesh.mcp_server.session import Call
-from agentmesh.model import Json, Lease, NoClaim, Task, UsageLine
+from agentmesh.model import Budget, Json, Lease, NoClaim, Task, UsageLine
 
 Document = dict[str, Json]
 
@@ -43,7 +43,9 @@ TASK: Final = (
 )
 """What a task is made of, also within `create_tasks` and `split_task`."""
 
-"""The argument that names what a budget limits; none does for the board's."""
+BUDGETS_SHOWN: Final = 20
+RARE: Final = frozenset({"reserved_usd", "reserved_tokens", "unpriced"})
+"""What is said of a budget only where there is any."""
 
 
 def create_task(call: Call, arguments: Arguments) -> Document:
@@ -139,8 +141,14 @@ def list_tasks(call: Call, arguments: Arguments) -> Document:
 
 
 def board_status(call: Call, _: Arguments) -> Document:
-    """Show the counts."""
-    return document(call.board.status())
+    """Show the counts and the budgets."""
+    budgets = call.board.budgets.list()
+    found = document(call.board.status())
+    if budgets:
+        found["budgets"] = [_stand(budget) for budget in budgets[:BUDGETS_SHOWN]]
+    if len(budgets) > BUDGETS_SHOWN:
+        found["more_budgets"] = len(budgets) - BUDGETS_SHOWN
+    return found
 
 
 def explain(call: Call, arguments: Arguments) -> Document:
@@ -276,6 +284,11 @@ def _signed(call: Call, arguments: Arguments) -> Arguments:
     if "lease" in arguments:
         raise InvalidArgument("task_id", "is required with lease: name the task it is for")
     return arguments
+
+
+def _stand(budget: Budget) -> Document:
+    """How a budget stands, without a word about what is not there."""
+    return {name: value for name, value in document(budget).items() if value not in (0, "0") or name not in RARE}
 
 
 def _sums(line: UsageLine) -> Document:

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Final, Literal
 
 from agentmesh.errors import InvalidArgument
+from agentmesh.mcp_server.profiles import EVERY, Profile, listed
 from agentmesh.model import Json
 
 Kind = Literal["string", "integer", "number", "boolean", "strings", "object", "objects", "json"]
 Arguments = dict[str, Json]
+
+SPEAKER: Final = "agent_id"
+"""The argument that says who speaks."""
 
 LARGEST_EXACT: Final = 2**53
 """Up to here a float that is whole is the integer that was meant."""
@@ -36,13 +40,24 @@ EXPECTED: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a tool. `choices` closes the set of strings it takes."""
+    """One argument of a tool. `choices` closes the set of strings it takes.
+
+    `profiles` narrows it down to some of the profiles that list its tool. A hidden one is taken, but not listed.
+    """
 
     name: str
     kind: Kind = "string"
     about: str = ""
     required: bool = False
     choices: tuple[str, ...] = ()
+    profiles: tuple[Profile, ...] = EVERY
+    hidden: bool = False
+
+    def seen_by(self, profile: Profile) -> Argument | None:
+        """The argument as a profile has it; who speaks may be said everywhere, and need not where it is not asked."""
+        if listed(self.profiles, profile):
+            return self
+        return replace(self, required=False, hidden=True) if self.name == SPEAKER else None
 
     def schema(self) -> dict[str, Json]:
         """The JSON schema of this argument."""

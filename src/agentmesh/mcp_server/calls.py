@@ -1,4 +1,4 @@
-"""The calls of tools that are under way: who works on them, how they end early, when all is done.
+"""The requests under way that need the board: who works on them, how they end early, when all is done.
 
 One worker takes them in the order in which they came, so a script that pipes several lines in gets
 what it expects. A call that may wait gets a thread to itself when its turn comes: sixty waiting
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final
 
@@ -23,12 +23,11 @@ from agentmesh.mcp_server.protocol import (
     Message,
     Refused,
     Request,
+    failure,
     progress,
     success,
 )
-from agentmesh.mcp_server.reply import result_of
 from agentmesh.mcp_server.session import Call, Session
-from agentmesh.mcp_server.tools import Tool
 
 MOST_CALLS: Final = 1000
 MOST_WAITS: Final = 128
@@ -38,22 +37,27 @@ Send = Callable[[Message | None], bool]
 """Takes the answer to a request (None: there will be none) and says whether it can arrive."""
 
 
+Work = Callable[[Call], Message]
+"""Gives the result of a request, or raises `Refused`."""
+
+
 @dataclass(eq=False, slots=True)
 class Flight:
-    """A call under way, and where its answer goes."""
+    """A call under way, and where its answer goes. One that `waits` may sleep until something happens."""
 
     request: Request
-    tool: Tool
-    arguments: Message
+    work: Work
     send: Send
+    wait_sec: float = 0
     cancelled: bool = False
+    woken: threading.Event = field(default_factory=threading.Event)
     began_us: int = 0
     told_us: int = 0
 
     @property
     def waits(self) -> bool:
         """Whether it may sleep until something happens."""
-        return self.tool.waits(self.arguments)
+        return self.wait_sec > 0
 
 
 class Calls:
@@ -98,6 +102,7 @@ class Calls:
             flight = self._flights.get(request_id)
             if flight is not None:
                 flight.cancelled = True
+                flight.woken.set()
         if flight is not None:
             self._session.board.wake_waits()
 
@@ -110,6 +115,7 @@ class Calls:
             self._closing = True
             for flight in self._flights.values():
                 flight.cancelled |= not answer
+                flight.woken.set()
         self._session.board.wake_waits()
         with self._changed:
             return self._changed.wait_for(lambda: self._unfinished == 0, patience_sec)
@@ -129,27 +135,33 @@ class Calls:
             self._run(flight)
 
     def _run(self, flight: Flight) -> None:
-        call = Call(self._session, lambda: self._given_up(flight))
+        call = Call(self._session, lambda: self._given_up(flight), flight.woken.wait)
         flight.began_us = flight.told_us = self._clock.now_us()
         try:
-            result = None
-            if not flight.cancelled:
-                result = result_of(lambda: flight.tool.run(call, flight.arguments))
-            self._answer(flight, call, result)
+            self._answer(flight, call, None if flight.cancelled else self._outcome(flight, call))
         except Exception:  # noqa: BLE001 - the next call wants its worker
-            log_exception(f"answering {flight.tool.name}")
+            log_exception(f"answering {flight.request.method}")
         finally:
             with self._changed:
                 self._unfinished -= 1
                 self._waiting -= flight.waits
                 self._changed.notify_all()
 
-    def _answer(self, flight: Flight, call: Call, result: Message | None) -> None:
+    def _outcome(self, flight: Flight, call: Call) -> Message:
+        """The answer, whatever happens."""
+        try:
+            return success(flight.request, flight.work(call), self._server)
+        except Refused as refused:
+            return failure(refused, flight.request.id)
+        except Exception:  # noqa: BLE001 - the client wants an answer, people want the traceback
+            log_exception(flight.request.method)
+            return failure(Refused(INTERNAL_ERROR, "AgentMesh failed; the server's log says more."), flight.request.id)
+
+    def _answer(self, flight: Flight, call: Call, answer: Message | None) -> None:
         with self._changed:
             del self._flights[flight.request.id]
-            wanted = not flight.cancelled and result is not None
-        answer = success(flight.request, result or {}, self._server) if wanted else None
-        if not (flight.send(answer) and wanted) and call.undo is not None:
+            wanted = not flight.cancelled and answer is not None
+        if not (flight.send(answer if wanted else None) and wanted) and call.undo is not None:
             call.undo()
 
     def _given_up(self, flight: Flight) -> bool:
@@ -160,5 +172,5 @@ class Calls:
         if token is not None and now_us - flight.told_us >= PROGRESS_US:
             flight.told_us = now_us
             waited_sec = round((now_us - flight.began_us) / 1_000_000, 1)
-            self._notify(progress(token, waited_sec, flight.arguments["wait_sec"]))
+            self._notify(progress(token, waited_sec, flight.wait_sec))
         return False

@@ -1,4 +1,4 @@
-"""MCP for a server of tools: both eras of the protocol, as functions on decoded messages.
+"""The messages of MCP in both eras of the protocol, as functions on decoded JSON.
 
 Why not the SDK, on stdio: every agent starts a server of its own, and importing the SDK alone costs
 a multiple of what the whole server costs (the figures are in `stdio`). Its clients are the oracle
@@ -13,9 +13,8 @@ nothing depends on which came first.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from agentmesh.model import Json
 
@@ -35,9 +34,18 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
-CACHEABLE: Final = frozenset({"server/discover", "tools/list"})
-CACHE: Final = {"ttlMs": 3_600_000, "cacheScope": "private"}
-"""Tools are constants of the process."""
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+
+LISTS: Final = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+"""Each list, and the key under which its answer has it."""
+
+KEPT_MS: Final = dict.fromkeys(("server/discover", *LISTS), 3_600_000) | {"resources/read": 0}
+"""How long a client may keep an answer: lists are constants of the process, what stands on the board is none."""
 
 Id = str | int
 Message = dict[str, Json]
@@ -85,15 +93,6 @@ class Notification:
 
     method: str
     params: Message
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A tools/call that is in order as far as the protocol goes."""
-
-    request: Request
-    name: str
-    arguments: Message
 
 
 def is_id(value: Json) -> TypeGuard[Id]:
@@ -146,9 +145,10 @@ def read(message: Json) -> Request | Notification | None:
 def success(request: Request, result: Message, server: Message) -> Message:
     """The answer with a result, in the form of the request's era."""
     if request.enveloped:
-        result = {"resultType": "complete", **result, "_meta": {SERVER_KEY: server}}
-        if request.method in CACHEABLE:
-            result |= CACHE
+        meta = {**result.get("_meta", {}), SERVER_KEY: server}
+        result = {"resultType": "complete", **result, "_meta": meta}
+        if request.method in KEPT_MS:
+            result |= {"ttlMs": KEPT_MS[request.method], "cacheScope": "private"}
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
@@ -167,81 +167,18 @@ def progress(token: Id, done: float, total: float) -> Message:
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
-class Conversation:
-    """What the server tells one client about itself, and the version the two agreed on, if any."""
-
-    def __init__(self, server: Message, instructions: str, tools: Sequence[Message]) -> None:
-        self.server = server
-        self.version: str | None = None
-        self._about = {"capabilities": {"tools": {}}, "instructions": instructions}
-        self._tools = list(tools)
-        self._names = frozenset(tool["name"] for tool in tools)
-
-    @property
-    def takes_batches(self) -> bool:
-        """Whether an array of messages is in order."""
-        return self.version == BATCHING
-
-    def answer(self, request: Request) -> Message | ToolCall:
-        """The result of a request, or the call of a tool that it asks for.
-
-        Raises:
-            Refused: it is not in order.
-        """
-        if request.enveloped:
-            _check_envelope(request.meta)
-        match request.method:
-            case "initialize":
-                return self._initialize(request.params)
-            case "ping" | "logging/setLevel" if not request.enveloped:
-                return {}
-            case "server/discover" | "tools/list" | "tools/call":
-                self._check_opened(request)
-            case _:
-                raise Refused(METHOD_NOT_FOUND, "Method not found.")
-        if request.method == "server/discover":
-            return {"supportedVersions": list(ENVELOPE), **self._about}
-        return self._list(request.params) if request.method == "tools/list" else self._call(request)
-
-    def _initialize(self, params: Message) -> Message:
-        asked = params.get("protocolVersion")
-        if not isinstance(asked, str):
-            raise Refused(INVALID_PARAMS, "protocolVersion must be a string.")
-        self.version = asked if asked in HANDSHAKE else HANDSHAKE[-1]
-        return {"protocolVersion": self.version, "serverInfo": self.server, **self._about}
-
-    def _check_opened(self, request: Request) -> None:
-        """A request without an envelope needs the handshake before it."""
-        if request.enveloped or (self.version is not None and request.method != "server/discover"):
-            return
-        raise Refused(
-            INVALID_PARAMS,
-            "Begin with initialize, or give each request the 2026-07-28 envelope: params._meta with "
-            f"{VERSION_KEY!r} and {CAPABILITIES_KEY!r}.",
-        )
-
-    def _list(self, params: Message) -> Message:
-        if params.get("cursor") is not None:
-            raise Refused(INVALID_PARAMS, "Unknown cursor: the list has one page.")
-        return {"tools": self._tools}
-
-    def _call(self, request: Request) -> ToolCall:
-        name, arguments = request.params.get("name"), request.params.get("arguments")
-        if not isinstance(name, str):
-            raise Refused(INVALID_PARAMS, "name must be a string.")
-        if arguments is not None and not isinstance(arguments, dict):
-            raise Refused(INVALID_PARAMS, "arguments must be an object.")
-        if name not in self._names:
-            raise Refused(INVALID_PARAMS, "Unknown tool: call one that tools/list shows.")
-        return ToolCall(request, name, arguments or {})
+def acknowledged(subscription: Id, uris: list[str]) -> Message:
+    """The notification that a subscription holds, and for which resources."""
+    params = {
+        "notifications": {"resourceSubscriptions": uris} if uris else {},
+        "_meta": {SUBSCRIPTION_KEY: subscription},
+    }
+    return {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
 
 
-def _check_envelope(meta: dict[str, Any]) -> None:
-    if not isinstance(meta.get(CAPABILITIES_KEY), dict):
-        raise Refused(INVALID_PARAMS, f"params._meta must have the object {CAPABILITIES_KEY!r}.")
-    version = meta[VERSION_KEY]
-    if not isinstance(version, str):
-        raise Refused(INVALID_PARAMS, f"{VERSION_KEY!r} must be a string.")
-    if version not in ENVELOPE:
-        data = {"supported": list(ENVELOPE), "requested": version}
-        raise Refused(UNSUPPORTED_VERSION, "Unsupported protocol version.", data=data)
+def updated(uri: str, subscription: Id | None = None) -> Message:
+    """The notification that a resource changed; in the newer era it names the subscription."""
+    params: Message = {"uri": uri}
+    if subscription is not None:
+        params["_meta"] = {SUBSCRIPTION_KEY: subscription}
+    return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}

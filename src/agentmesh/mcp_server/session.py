@@ -13,11 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmesh import limits
 from agentmesh.clock import Clock
 from agentmesh.errors import AgentMeshError, HoldExhausted, InvalidArgument, LeaseLost, LeaseUnknown, Pruned
 from agentmesh.mcp_server.arguments import Arguments
 from agentmesh.mcp_server.log import log, log_exception
-from agentmesh.model import OPERATOR, Lease
+from agentmesh.mcp_server.profiles import ADOPTING, DEFAULT, Profile
+from agentmesh.model import OPERATOR, Json, Lease
 
 if TYPE_CHECKING:
     from agentmesh.board.claim import Claim
@@ -58,11 +60,23 @@ class Session:
         board: Board,
         *,
         agent: str | None = None,
+        profile: Profile = DEFAULT,
         keepalive_sec: float = KEEPALIVE_SEC,
         clock: Clock | None = None,
     ) -> None:
+        """Begin a session.
+
+        Args:
+            board: The board.
+            agent: Whom it speaks for; None if each call says so. Profiles that adopt speak then for the one that the
+                first call names, and no other.
+            profile: What it is shown.
+            keepalive_sec: How long after the last call that named a task its lease is renewed; 0 for not at all.
+            clock: What tells the time; the board's by default.
+        """
         self.board = board
         self.agent = agent
+        self.profile: Profile = profile
         self._keepalive_us = int(keepalive_sec * 1_000_000)
         self._clock = clock or board.store.clock
         self._held: dict[tuple[str, str], Held] = {}
@@ -70,6 +84,19 @@ class Session:
         self._changed = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
+
+    def speaker(self, named: Json) -> Json:
+        """Whom a call speaks for, given what it says itself.
+
+        Raises:
+            InvalidArgument: the session speaks for another agent, or nobody can be called so.
+        """
+        if self.profile in ADOPTING and named is not None:
+            with self._lock:
+                self.agent = self.agent or limits.name("agent_id", named)
+        if self.agent is not None and named not in (self.agent, None):
+            raise InvalidArgument("agent_id", f"this session speaks as {self.agent!r}", hint="Leave agent_id out.")
+        return self.agent or named
 
     def remember(self, agent_id: str, claim: Claim) -> None:
         """Keep a claim's token, and renew its lease from now on."""
@@ -100,6 +127,18 @@ class Session:
         if held is None:
             raise LeaseUnknown(task_id)
         return held.lease
+
+    def agents(self) -> tuple[str, ...]:
+        """Whom it speaks for: its own agent, else those that it holds leases for."""
+        if self.agent is not None:
+            return (self.agent,)
+        with self._lock:
+            return tuple(sorted({agent for (agent, _), held in self._held.items() if not held.over}))
+
+    def leases(self) -> frozenset[str]:
+        """The tasks whose leases it holds."""
+        with self._lock:
+            return frozenset(task_id for (_, task_id), held in self._held.items() if not held.over)
 
     def named(self, task_id: str) -> None:
         """A call named this task: its lease is cared for another while."""
@@ -168,14 +207,16 @@ class Session:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call of a tool: its session, and the ways in which it may end early.
+    """One call: its session, and the ways in which it may end early.
 
-    `undo` is set by a tool whose effect is worthless when its answer never arrives; the front runs
-    it when the call was cancelled after the work was done, or the client had gone.
+    `rest` sleeps so many seconds at most, and is true once the call is to end. `undo` is set by a tool whose effect is
+    worthless when its answer never arrives; the front runs it when the call was cancelled after the work was done, or
+    the client had gone.
     """
 
     session: Session
     given_up: Callable[[], bool] = lambda: False
+    rest: Callable[[float], bool] = lambda _: True
     undo: Callable[[], object] | None = None
 
     @property

@@ -13,22 +13,27 @@ thread only watches for the end: the client closing its pipe, a signal, or the p
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from functools import partial
 from types import FrameType
 from typing import Final, Literal
 
 from agentmesh import limits
 from agentmesh.board.facade import Board
-from agentmesh.mcp_server import about, protocol
-from agentmesh.mcp_server.calls import Calls, Flight, Send
+from agentmesh.mcp_server import about, protocol, resources
+from agentmesh.mcp_server.calls import Calls, Flight, Send, Work
+from agentmesh.mcp_server.conversation import Ask, Conversation, Listen, PromptGet, ResourceRead, Subscribe, ToolCall
 from agentmesh.mcp_server.log import flush, log, log_exception
-from agentmesh.mcp_server.protocol import Conversation, Message, Notification, Refused, Request
-from agentmesh.mcp_server.session import KEEPALIVE_SEC, Session
-from agentmesh.mcp_server.tools import TABLE, Tool
+from agentmesh.mcp_server.offer import Offer, offer
+from agentmesh.mcp_server.profiles import DEFAULT, Profile
+from agentmesh.mcp_server.protocol import Message, Notification, Refused, Request
+from agentmesh.mcp_server.reply import result_of
+from agentmesh.mcp_server.session import KEEPALIVE_SEC, Call, Session
+from agentmesh.mcp_server.updates import Subscriptions, listen
 from agentmesh.mcp_server.wire import LONGEST_LINE, Wire
 from agentmesh.model import Json
 
@@ -71,13 +76,14 @@ class Batch:
 
 
 class Front:
-    """What stands between the wire and the tools."""
+    """What stands between the wire and what is offered."""
 
-    def __init__(self, wire: Wire, session: Session, conversation: Conversation, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, wire: Wire, session: Session, offered: Offer) -> None:
         self._wire = wire
-        self._conversation = conversation
-        self._tools = tools
-        self.calls = Calls(session, conversation.server, self._send)
+        self._offer = offered
+        self._conversation = Conversation(about.SERVER, offered.instructions, offered.lists(session.agent))
+        self._subscriptions = Subscriptions(session, wire.send)
+        self.calls = Calls(session, about.SERVER, self._send)
 
     def read(self) -> None:
         """Take lines until there are no more."""
@@ -130,12 +136,35 @@ class Front:
     def _take_request(self, request: Request, send: Send) -> None:
         try:
             answer = self._conversation.answer(request)
-            if isinstance(answer, protocol.ToolCall):
-                self.calls.start(Flight(request, self._tools[answer.name], answer.arguments, send))
+            if isinstance(answer, dict):
+                send(protocol.success(request, answer, about.SERVER))
             else:
-                send(protocol.success(request, answer, self._conversation.server))
+                work, wait_sec = self._work(request, answer)
+                self.calls.start(Flight(request, work, send, wait_sec))
         except Refused as refused:
             send(protocol.failure(refused, request.id))
+
+    def _work(self, request: Request, ask: Ask) -> tuple[Work, float]:
+        """What is to be done, and how long it may sleep."""
+        match ask:
+            case ToolCall(name, arguments):
+                tool = self._offer.tools[name]
+                return lambda call: result_of(lambda: tool.run(call, arguments)), tool.wait_sec(arguments)
+            case PromptGet(name, arguments):
+                return lambda _: self._offer.prompts[name].get(arguments), 0
+            case ResourceRead(uri):
+                return lambda call: resources.read(call.session, uri), 0
+            case Subscribe(uri, ends):
+                return partial(self._subscribe, uri, ends=ends), 0
+            case Listen(uris):
+                return lambda call: listen(call, request, uris, self._wire.send), math.inf
+
+    def _subscribe(self, uri: str, _: Call, *, ends: bool) -> Message:
+        if ends:
+            self._subscriptions.remove(uri)
+        else:
+            self._subscriptions.add(uri)
+        return {}
 
     def _take_notification(self, notification: Notification) -> None:
         """A call may be cancelled; all else that clients tell us changes nothing."""
@@ -182,6 +211,7 @@ def serve_stdio(
     board_path: str | os.PathLike[str],
     *,
     agent: str | None = None,
+    profile: Profile = DEFAULT,
     keepalive_sec: float = KEEPALIVE_SEC,
     durability: Literal["full", "normal"] = "full",
 ) -> int:
@@ -190,6 +220,7 @@ def serve_stdio(
     Args:
         board_path: The board; it is created if it is not there.
         agent: Whom the session speaks for; no call may name another agent then.
+        profile: What the session is shown.
         keepalive_sec: How long after the last call that named a task its lease is renewed.
         durability: As `Board.open` takes it.
 
@@ -203,15 +234,14 @@ def serve_stdio(
     if agent is not None:
         limits.name("agent", agent)
     with Board.open(board_path, durability=durability) as board:
-        return serve(wire, Session(board, agent=agent, keepalive_sec=keepalive_sec), TABLE)
+        session = Session(board, agent=agent, profile=profile, keepalive_sec=keepalive_sec)
+        return serve(wire, session, offer(profile))
 
 
-def serve(wire: Wire, session: Session, table: Sequence[Tool]) -> int:
-    """Serve one client with these tools; the exit code of the process."""
+def serve(wire: Wire, session: Session, offered: Offer) -> int:
+    """Serve one client with what it is offered; the exit code of the process."""
     end = End()
-    listings = [tool.listing(session.agent) for tool in table]
-    conversation = Conversation(about.SERVER, about.INSTRUCTIONS, listings)
-    front = Front(wire, session, conversation, {tool.name: tool for tool in table})
+    front = Front(wire, session, offered)
 
     def read() -> None:
         front.read()
