@@ -196,10 +196,10 @@ def test_a_storm_is_told_with_its_end(call, board):
     for _ in range(5):
         board.claim_task("ann").fail("down", kind="quota")
     result = call("claim", "--agent", "ann")
-    assert (result.exit_code, "`agentmesh resume --plan NAME`" in result.stdout) == (3, True)
+    assert (result.exit_code, "`agentmesh unpause --plan NAME`" in result.stdout) == (3, True)
     assert call.json("claim", "--agent", "ann")["reason"] == "storm"
     assert "storm of infra and quota failures" in call("next").stdout
     assert re.search(r"storm: t5 .* Until \d{4}", call("why", "t5").stdout)
     assert re.search(r"breaker_opened +t\d +until=\d{4}-.*storms=1", call("events").stdout)
-    assert call("resume", "--plan", "p").stdout == "Resumed: plan 'p'.\n"
+    assert call("unpause", "--plan", "p").stdout == "Resumed: plan 'p'.\n"
     assert call("next").exit_code == 0

@@ -107,8 +107,8 @@ def test_a_pause_holds_work_back(call, board):
     assert call.json("pause", "--reason", "lunch", env={"AGENTMESH_AGENT": "ada"})["scope"] == "board"
     assert call("next", "-q").exit_code == 3
     assert "lunch" in call("status").stdout
-    assert call.json("resume") == {"resumed": True}
-    assert call.json("resume") == {"resumed": False}
+    assert call.json("unpause") == {"resumed": True}
+    assert call.json("unpause") == {"resumed": False}
     assert call.json("pause", "--plan", "p")["name"] == "p"
     assert call("next", "-q").exit_code == 3
 

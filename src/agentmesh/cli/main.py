@@ -41,9 +41,10 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "reopen": "tasks:reopen",
         "depends": "tasks:depends",
         "pause": "pauses:pause",
-        "resume": "pauses:resume",
+        "unpause": "pauses:unpause",
     },
     "Work": {
+        "resume": "resume:resume",
         "next": "work:next_",
         "claim": "work:claim",
         "heartbeat": "work:heartbeat",

@@ -42,7 +42,7 @@ def pause(app: App, /, **how: object) -> None:
 @command()
 @_scope
 @click.pass_obj
-def resume(app: App, /, **how: object) -> None:
+def unpause(app: App, /, **how: object) -> None:
     """Hand out tasks again."""
     with app.open() as board:
         changed = board.resume(**given(how))

@@ -33,7 +33,7 @@ MOVING = ("ready", "in_progress", "lease_due", "scheduled")
 NEXT_STEPS = {
     "budget": "`agentmesh budget list` shows how the budgets stand.",
     "claim_cap": "`agentmesh cap list` shows the caps.",
-    "storm": "`agentmesh resume --plan NAME` ends the pause at once.",
+    "storm": "`agentmesh unpause --plan NAME` ends the pause at once.",
 }
 
 
