@@ -89,13 +89,14 @@ class Conflict(AgentMeshError):
 
 
 class AlreadyClaimed(Conflict):
-    """Another agent holds the task."""
+    """Another agent holds the task, or another session of the same agent (`own`)."""
 
     code = "already_claimed"
     hint = "Claim another task, or wait until this one is free."
 
-    def __init__(self, task_id: str, holder: str, lease_expires_us: int) -> None:
-        super().__init__(f"Task {task_id!r} is held by {holder!r}.")
+    def __init__(self, task_id: str, holder: str, lease_expires_us: int, *, own: bool = False) -> None:
+        hint = "If no other session of yours works on it, claim it with resume=true and take_over=true."
+        super().__init__(f"Task {task_id!r} is held by {holder!r}.", hint=hint if own else None)
         self.task_id = task_id
         self.holder = holder
         self.lease_expires_us = lease_expires_us
@@ -161,7 +162,7 @@ class DuplicateId(Conflict):
     """A task of this id exists already, or did until it was pruned: an id never stands for two tasks."""
 
     code = "duplicate_id"
-    hint = "Leave the id out to get a new one, or update the task that exists."
+    hint = "Look at the task that exists before you add another, without an id or with a new one."
 
     def __init__(self, task_id: str, *, pruned: bool = False) -> None:
         if pruned:
@@ -177,7 +178,7 @@ class CycleRefused(Conflict):
     """The edge would close a cycle; `path` names it from end to end."""
 
     code = "cycle"
-    hint = "Remove one edge of the named path, or leave this one out."
+    hint = "Leave this edge out."
 
     def __init__(self, path: Sequence[str]) -> None:
         shown = list(path) if len(path) <= PATH_SHOWN else [*path[: PATH_SHOWN // 2], "...", *path[-PATH_SHOWN // 2 :]]
@@ -279,7 +280,7 @@ class DiskFull(StoreError):
     """No space is left for the board."""
 
     code = "disk_full"
-    hint = "Free space by deleting other files, then call again; the board is intact."
+    hint = "Free space on its disk, then call again; the board is intact."
 
 
 class ReadOnly(StoreError):

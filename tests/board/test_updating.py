@@ -101,12 +101,12 @@ def test_what_the_hand_out_rested_on_does_not_change_under_the_holder(board, fie
 
 @pytest.mark.parametrize("end", ["completed", "cancelled"])
 def test_a_final_task_is_not_changed(board, end):
-    """It has to be reopened first."""
+    """What it should have said is a new task."""
     put(board, "a")
     _ = done(board, "a") if end == "completed" else board.cancel_task("a")
     with pytest.raises(WrongState) as caught:
         board.update_task("a", title="New")
-    assert "eopen" in caught.value.hint
+    assert "new task" in caught.value.hint
 
 
 @pytest.mark.parametrize("field", ["id", "plan", "depends_on"])

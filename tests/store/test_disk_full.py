@@ -30,7 +30,7 @@ class Disk:
                 file.write(b"\0" * 4096)
 
     def make_room(self):
-        """Delete other files, as the error's hint says."""
+        """Free space, as the error's hint says."""
         self._ballast.unlink()
 
 

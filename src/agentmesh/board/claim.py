@@ -168,7 +168,8 @@ def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim | Non
     row = locked_row(change.tx, task_id)
     if row["state"] == "in_progress":
         if not heal.reclaim_one(change, task_id, row["fence"]):
-            raise AlreadyClaimed(task_id, row["holder"] or "", row["lease_expires_us"] or 0)
+            own = row["holder"] == ask.agent_id
+            raise AlreadyClaimed(task_id, row["holder"] or "", row["lease_expires_us"] or 0, own=own)
         row = task_row(change.tx, task_id)
     elif row["state"] == "scheduled" and row["not_before_us"] <= change.now:
         change.move(row, "pending")
@@ -209,7 +210,7 @@ def own_attempt(
             continue
         if known.get(own["id"]) == held["secret"] or held["expires_us"] <= change.now or take_over:
             return _resumed(change, held)
-        refusal = refusal or AlreadyClaimed(own["id"], ask.agent_id, held["expires_us"])
+        refusal = refusal or AlreadyClaimed(own["id"], ask.agent_id, held["expires_us"], own=True)
     if refusal is not None:
         raise refusal
     return None

@@ -62,7 +62,7 @@ def add(change: Change, child: Row, parent: Row, condition: Condition, agent_id:
     if there:
         if there["condition"] != condition:
             problem = f"{child['id']!r} waits for {parent['id']!r} already, for {there['condition']}"
-            raise InvalidArgument("condition", problem, hint="Remove the edge first, then add it anew.")
+            raise InvalidArgument("condition", problem, hint="Leave the edge as it is.")
         return
     if child["state"] in FINAL or child["state"] == "in_progress":
         raise WrongState(child["id"], child["state"], "dependencies are added before a task is handed out")

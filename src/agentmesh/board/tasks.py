@@ -57,7 +57,7 @@ def update(change: Change, task_id: str, fields: Mapping[str, Any], agent_id: st
     """
     row = locked_row(change.tx, task_id)
     if row["state"] in FINAL:
-        raise WrongState(task_id, row["state"], "a final task is not changed", hint="Reopen it first.")
+        raise WrongState(task_id, row["state"], "a final task is not changed", hint="Add a new task instead.")
     fixed = {"requires", "writes", "reads"} & set(fields)
     if fixed and row["state"] == "in_progress":
         raise WrongState(task_id, row["state"], f"{min(fixed)} cannot change while it is worked on")

@@ -263,7 +263,7 @@ def set_budget(call: Call, arguments: Arguments) -> Document:
             raise InvalidArgument(limits[0], "is for a new limit, and clear takes one away")
         return {"cleared": call.board.budgets.clear(**arguments)}
     if not {"usd", "tokens"} & set(limits):
-        raise InvalidArgument("usd", "give a limit, in usd, in tokens, or both", hint="clear=true takes a budget away.")
+        raise InvalidArgument("usd", "give a limit, in usd, in tokens, or both", hint="Give usd, tokens or both.")
     return document(call.board.budgets.set(**arguments))
 
 

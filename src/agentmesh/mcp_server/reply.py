@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from agentmesh.documents import error_document
 from agentmesh.errors import AgentMeshError, InvalidArgument
 from agentmesh.mcp_server.log import log_exception
+from agentmesh.mcp_server.told import told
 from agentmesh.model import Json
 
 LIMIT: Final = 60 * 1024
@@ -52,7 +52,7 @@ def result_of(work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
     try:
         return tool_result(work(), is_error=False)
     except AgentMeshError as error:
-        return tool_result(error_document(error), is_error=True)
+        return tool_result(told(error), is_error=True)
     except Exception:  # noqa: BLE001 - the client wants an answer, people want the traceback
         log_exception("a call")
         return tool_result(INTERNAL, is_error=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
-from agentmesh.documents import error_document
 from agentmesh.drawing import Drawing, as_mermaid
 from agentmesh.errors import AgentMeshError, InvalidArgument, NotFound
 from agentmesh.mcp_server.actions import board_status, get_task
@@ -17,6 +16,7 @@ from agentmesh.mcp_server.profiles import WORKER, Profile, listed
 from agentmesh.mcp_server.protocol import INTERNAL_ERROR, INVALID_PARAMS, Message, Refused
 from agentmesh.mcp_server.reply import compact, fit
 from agentmesh.mcp_server.session import Call, Session
+from agentmesh.mcp_server.told import told
 from agentmesh.model import State, Task
 from agentmesh.standing import Standing, standing, standing_document
 
@@ -115,7 +115,7 @@ def read(session: Session, uri: str) -> Message:
         mime, text = _READERS[named.kind](session, named.name)
     except AgentMeshError as error:
         code = INVALID_PARAMS if isinstance(error, NotFound | InvalidArgument) else INTERNAL_ERROR
-        raise Refused(code, error.message, data={"uri": uri} | error_document(error)) from error
+        raise Refused(code, error.message, data={"uri": uri} | told(error)) from error
     return {"contents": [{"uri": uri, "mimeType": mime, "text": text}]}
 
 

@@ -344,7 +344,7 @@ TABLE: Final = (
             Argument("output_tokens", "integer"),
             Argument("duration_ms", "number", profiles=LEAD),
             Argument("cost_usd", "number"),
-            REQUEST_ID,
+            Argument("request_id", profiles=HANDS),
         ),
         actions.record_usage,
         WRITES,

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Self
 
-from agentmesh.documents import document, error_document
+from agentmesh.documents import document
 from agentmesh.errors import AgentMeshError, CursorExpired, NotFound
 from agentmesh.mcp_server import protocol
 from agentmesh.mcp_server.log import log, log_exception
@@ -18,6 +18,7 @@ from agentmesh.mcp_server.protocol import Message, Refused, Request
 from agentmesh.mcp_server.reply import compact
 from agentmesh.mcp_server.resources import UNKNOWN, Place, place
 from agentmesh.mcp_server.session import Call, Session
+from agentmesh.mcp_server.told import told
 from agentmesh.model import Event
 from agentmesh.standing import standing
 
@@ -201,4 +202,4 @@ class Subscriptions:
 
 def broken(error: AgentMeshError) -> Refused:
     """The board's error as one of the protocol."""
-    return Refused(protocol.INTERNAL_ERROR, error.message, data=error_document(error))
+    return Refused(protocol.INTERNAL_ERROR, error.message, data=told(error))
