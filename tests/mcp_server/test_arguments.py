@@ -70,6 +70,8 @@ def test_a_float_that_is_whole_is_an_integer():
         ("priority", 5.5, "expected a whole number, got a number"),
         ("priority", True, "expected a whole number, got true"),
         ("wait_sec", float("inf"), "expected a number, got a number too large"),
+        ("wait_sec", 10**400, "expected a number, got a number too large"),
+        ("priority", -(10**400), "expected a whole number, got a number too large"),
         ("resume", "true", "expected true or false, got a string"),
         ("tags", "a", 'expected a list of strings, e.g. ["a", "b"], got a string'),
         ("tags", [1], 'expected a list of strings, e.g. ["a", "b"], got a list'),

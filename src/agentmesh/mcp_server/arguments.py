@@ -144,7 +144,14 @@ def _boolean(value: Json) -> Json:
 def _number(value: Json) -> Json:
     """A number, which JSON text can make infinite and Python takes true for."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if plain and isfinite(value) else None
+    return value if plain and _is_finite(value) else None
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number larger than any float
+        return False
 
 
 def _integer(value: Json) -> Json:
@@ -204,7 +211,7 @@ def _kind_of(value: Json) -> str:
         case str():
             return "a string"
         case int() | float():
-            return "a number" if isfinite(value) else "a number too large"
+            return "a number" if _is_finite(value) else "a number too large"
         case list():
             return "a list"
         case _:
