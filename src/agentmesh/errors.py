@@ -1,7 +1,7 @@
 """Everything AgentMesh raises on purpose: one sentence for people, one code for machines, one next step.
 
 No message carries foreign text (titles, results, notes): those come from agents and may be hostile. Ids are quoted,
-they hold no white space and no control characters.
+they hold no white space and no control characters; so are paths that hold none.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ class Pruned(NotFound):
         self.what = "task"
         self.name = self.task_id = task_id
         self.state = state
+
+
+def shown(pattern: str) -> str:
+    """A path pattern as a sentence of ours may name it: with blanks in it, it could be a sentence of another's."""
+    return "a path" if " " in pattern else repr(pattern)
 
 
 def _a(noun: str) -> str:
@@ -195,7 +200,7 @@ class PathsHeld(Conflict):
     hint = "Wait for the holder to finish, or work on other paths."
 
     def __init__(self, pattern: str, held: str, task_id: str, holder: str) -> None:
-        super().__init__(f"{pattern!r} overlaps {held!r}, held by {holder!r} for task {task_id!r}.")
+        super().__init__(f"{shown(pattern)} overlaps {shown(held)}, held by {holder!r} for task {task_id!r}.")
         self.pattern = pattern
         self.held = held
         self.task_id = task_id

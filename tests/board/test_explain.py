@@ -99,7 +99,7 @@ def test_a_task_whose_path_is_held_names_pattern_and_holder(board, clock):
     claimed(board, "wide", "ada")
     (cause,) = board.explain("narrow").causes
     assert (cause.kind, cause.holder, cause.until_us) == ("paths_held", "ada", clock.now_us() + 60_000_000)
-    assert cause.message == "narrow needs src/a, which overlaps src/**, held by ada for wide."
+    assert cause.message == "narrow needs 'src/a', which overlaps 'src/**', held by ada for wide."
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,11 @@ def test_a_large_frontier_is_looked_at_in_part_and_counted_in_full(board, count)
 
 
 def test_a_final_task_tells_how_it_ended(board):
-    """With its reason, if it has one."""
+    """With the reason, unless that is what an agent wrote: no sentence of ours carries it."""
     put(board, "a", "b: a", "c")
     board.cancel_task("a", reason="not wanted")
     done(board, "c")
-    assert board.explain("a").summary == "Task a is cancelled: not wanted."
+    assert board.explain("a").summary == "Task a is cancelled."
     assert board.explain("b").summary == "Task b is cancelled: dependency a ended as cancelled."
     assert board.explain("c").summary == "Task c is completed."
     assert board.explain("a").causes == ()

@@ -8,21 +8,9 @@ from rich.cells import cell_len
 from agentmesh.cli.screen import Column, table_lines, wrap
 from agentmesh.cli.text import duration, place
 from agentmesh.printable import lines, one_line
+from tests.support.hostile import TERMINAL, UNICODE
 
-CORPUS = [
-    "\x1b[31mred\x1b[0m",
-    "\x1b]0;window title\x07",
-    "\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\",
-    "\x9b2J",
-    "over\rwritten",
-    "back\b\bspace",
-    "user\u202etxt.exe",
-    "\u2066isolate\u2069",
-    "zero\u200bwidth\u200djoin\ufeff",
-    "tags\U000e0041\U000e007f",
-    "line\u2028para\u2029",
-    "\x7f",
-]
+CORPUS = [*TERMINAL, *UNICODE]
 OWN_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 

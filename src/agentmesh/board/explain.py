@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from agentmesh.board import bounds, paths
 from agentmesh.board.capabilities import known_abilities, missing
 from agentmesh.board.lookup import task_row
+from agentmesh.errors import shown
 from agentmesh.jsontext import decode
 from agentmesh.model import FINAL, Cause, Explanation
 from agentmesh.store.base import Row, Transaction
@@ -59,7 +60,8 @@ def task(tx: Transaction, task_id: str, agent_id: str | None, able: frozenset[st
     row = task_row(tx, task_id)
     view = _View(tx, agent_id, able)
     if row["state"] in FINAL:
-        why = f": {row['reason']}" if row["reason"] else ""
+        foreign = row["state"] == "cancelled" and row["root_pk"] is None  # whoever cancelled it gave the reason
+        why = f": {row['reason']}" if row["reason"] and not foreign else ""
         return Explanation(f"Task {task_id} is {row['state']}{why}.", ())
     pauses = view.pauses(row["plan"])
     if row["state"] != "blocked":
@@ -135,7 +137,7 @@ class _View:
             found = paths.blocker(self._tx, row["workspace"], paths.wants(row["paths"]), row["pk"])
             if found is not None:
                 held = self._tx.fetch_one("holder_of", pk=found[1]["task_pk"]) or {}
-                overlaps = f"{row['id']} needs {found[0][0]}, which overlaps {found[1]['pattern']}"
+                overlaps = f"{row['id']} needs {shown(found[0][0])}, which overlaps {shown(found[1]['pattern'])}"
                 message = f"{overlaps}, held by {held.get('holder')} for {held.get('id')}."
                 return Cause(
                     "paths_held", message, row["id"], waiting, held.get("holder"), held.get("lease_expires_us")

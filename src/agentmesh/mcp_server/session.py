@@ -115,9 +115,9 @@ class Session:
 
         Raises:
             LeaseUnknown: no token was given, and none is remembered.
-            InvalidArgument: what was given has not the form of a token.
+            InvalidArgument: what was given has not the form of a token, or names no task.
         """
-        task_id, agent_id = arguments.pop("task_id"), arguments.pop("agent_id", OPERATOR)
+        task_id, agent_id = limits.name("task_id", arguments.pop("task_id")), arguments.pop("agent_id", OPERATOR)
         if (token := arguments.pop("lease", None)) is not None:
             if (given := Lease.from_token(task_id, token)) is None:
                 raise InvalidArgument("lease", "this is no lease token; give what claim_task gave")
