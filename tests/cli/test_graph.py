@@ -6,10 +6,8 @@ from itertools import pairwise
 import pytest
 
 from agentmesh.cli.tree import draw_tree
-from agentmesh.drawing import Drawing, as_dot, as_mermaid
+from agentmesh.drawing import Drawing
 from agentmesh.model import Task
-
-HOSTILE = 'x"] --> evil["<script>`#;&\\'
 
 
 def task(task_id: str, title: str = "title", state: str = "pending") -> Task:
@@ -72,26 +70,6 @@ def test_a_picture_fits_the_terminal(width):
     """Titles wrap beside the lines of the tree."""
     graph = drawing("a>b", "a>c", "b>d", "c>d", titles=dict.fromkeys("abcd", "some words " * 12))
     assert max(map(len, picture(graph, width))) <= width
-
-
-def test_a_title_is_no_mermaid():
-    """Whatever is not a plain character is an entity."""
-    text = as_mermaid(drawing("a>b", titles={"a": HOSTILE}))
-    label = text.splitlines()[1]
-
-    assert re.fullmatch(r'    n0\["[\w .,/#;<>-]*"\]:::pending', label)
-    assert "<script" not in text
-    assert "n0 --> n1" in text
-    assert "evil" not in label.split('"')[2]
-
-
-def test_a_title_is_no_dot():
-    """Quotes and backslashes stay inside the label."""
-    text = as_dot(drawing("a>b:failed", titles={"a": HOSTILE}))
-    label = text.splitlines()[3]
-
-    assert re.fullmatch(r'    n0 \[label="(?:[^"\\]|\\.)*", fillcolor="#\w+", color="#\w+"\]', label)
-    assert 'n0 -> n1 [label="failed", style=dashed]' in text
 
 
 def test_graph_draws_the_board(call, board):

