@@ -18,7 +18,7 @@ from agentmesh.model import OPERATOR, Budget, BudgetLeft, Json, Task
 Step = Literal["go_on", "claim", "wait", "stop"]
 
 LIMIT: Final = 2048
-"""Bytes of JSON that it takes at most."""
+"""Bytes of JSON that it takes at most, even where that is written in ASCII."""
 TITLE: Final = 80
 MOST: Final = 8
 """Open attempts, and budgets, that are shown."""
@@ -75,7 +75,7 @@ def standing_document(found: Standing, next_step: str, leases: Collection[str] |
         shown |= {"more_attempts": more} if more else {}
         shown |= {"budgets": budgets} if budgets else {}
         shown |= {"next": next_step}
-        if not (attempts or budgets) or len(json.dumps(shown, ensure_ascii=False).encode()) <= LIMIT:
+        if not (attempts or budgets) or len(json.dumps(shown)) <= LIMIT:
             return shown
         if len(budgets) > len(attempts):
             budgets.pop()

@@ -3,6 +3,8 @@
 import json
 import shlex
 
+from agentmesh.standing import LIMIT
+
 
 def test_an_agent_is_shown_what_it_holds_and_how_to_go_on(call, board):
     """The command that it names works as it stands, and gives the lease back."""
@@ -63,4 +65,5 @@ def test_a_hostile_title_stays_a_title(call, board):
     assert "\x1b" not in shown
     assert shlex.split(shown.splitlines()[-1])[-1] == "-$(x)'"
     document = call("resume", "--agent", "ada", "--json").stdout
+    assert len(document.encode()) <= LIMIT
     assert json.loads(document)["attempts"][0]["title"].endswith("…")
