@@ -63,7 +63,9 @@ def test_a_hostile_title_stays_a_title(call, board):
 
     shown = call("resume", "--agent", "ada").stdout
     assert "\x1b" not in shown
-    assert shlex.split(shown.splitlines()[-1])[-1] == "-$(x)'"
+    step = shlex.split(shown.splitlines()[-1])
+    assert step[-1] == "-$(x)'"
+    assert call(*step[1:]).exit_code == 0
     document = call("resume", "--agent", "ada", "--json").stdout
     assert len(document.encode()) <= LIMIT
     assert json.loads(document)["attempts"][0]["title"].endswith("…")

@@ -87,7 +87,7 @@ def test_more_than_one_look_can_hold_counts_as_everything(follower, board, monke
     assert follower.news(EVERYTHING) == EVERYTHING
     assert follower.news(EVERYTHING) == []
     claimed(board, "a", "ada")
-    assert follower.news([TASK]) == [TASK]
+    assert follower.news(EVERYTHING) == [BOARD, GRAPH, SESSION, TASK]
 
 
 def test_another_process_is_heard_of(follower, board_path, clock):
