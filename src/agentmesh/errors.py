@@ -356,3 +356,16 @@ class ForkedBoard(StoreError):
 
     code = "forked_board"
     hint = "Open the board anew in the child process."
+
+
+class ConfigurationRefused(AgentMeshError):
+    """A client's configuration file is not edited: it is broken, or what it says is not ours to change."""
+
+    code = "configuration_refused"
+
+    def __init__(self, path: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"{path!r} was left as it is: {problem}.",
+            hint=hint or "Correct the file and call again, or add the entry by hand: --print shows it.",
+        )
+        self.path = path

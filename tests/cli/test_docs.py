@@ -1,6 +1,7 @@
-"""docs/cli.md says what the command line does."""
+"""docs/cli.md says what the command line does, and every page calls it as it is."""
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -9,7 +10,11 @@ import pytest
 from agentmesh.cli.errors import EXIT_CODES
 from agentmesh.cli.main import COMMANDS, cli
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "cli.md").read_text()
+PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
+IN_A_BLOCK = re.compile(r"(?:    |\$ )(agentmesh .*)")
+IN_A_SENTENCE = re.compile(r"`(agentmesh [a-z][^`]*)`")
 
 
 def names(group: click.Group, path: str = "agentmesh") -> list[str]:
@@ -62,3 +67,26 @@ def test_every_command_has_help(mesh, name):
     assert result.exit_code == 0
     assert "Everywhere:" in result.stdout
     assert "--json" in result.stdout
+
+
+def calls(page: str) -> list[str]:
+    """The command lines on a page, headings aside; what stands after a pipe or the like is the shell's."""
+    found = []
+    for line in (ROOT / page).read_text().splitlines():
+        if not line.startswith("#"):
+            block = IN_A_BLOCK.match(line)
+            found += [block[1]] if block else IN_A_SENTENCE.findall(line)
+    return [re.split(r"[|<>#]|&&", line)[0] for line in found]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_call_on_a_page_can_be_made(page):
+    """The command is there and takes these arguments; where a sentence names it alone, that is enough."""
+    for line in calls(page):
+        _, name, *rest = shlex.split(line)
+        command = cli.get_command(click.Context(cli), name)
+        while isinstance(command, click.Group):
+            name, *rest = rest
+            command = command.get_command(click.Context(command), name)
+        assert command is not None, line
+        command.make_context(name, rest, resilient_parsing=not rest)

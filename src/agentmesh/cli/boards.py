@@ -33,7 +33,7 @@ SOURCES = {
 def init(app: App, path: str | None) -> None:
     """Make a new board: .agentmesh/board.db in this folder, or PATH."""
     target = _new_place(app, path)
-    _make(target)
+    make_board(target)
     app.answer(
         {"board": target, "created": True},
         lambda screen: None if app.quiet else _tell_made(screen, target),
@@ -55,7 +55,13 @@ def _new_place(app: App, path: str | None) -> str:
     )
 
 
-def _make(target: str) -> None:
+def make_board(target: str) -> None:
+    """Make a board where none is.
+
+    Raises:
+        BoardExists: something is there already.
+        InvalidArgument: the folder does not exist, and is not one of our own.
+    """
     from agentmesh.board.facade import Board
 
     with room(target):

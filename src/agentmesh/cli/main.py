@@ -30,6 +30,8 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "export": "transfer:export",
         "import": "transfer:import_",
         "run": "run:run",
+        "install": "install:install",
+        "uninstall": "install:uninstall",
         "demo": "demo:demo",
     },
     "Tasks": {
