@@ -17,13 +17,13 @@ from agentmesh.cli.clients import CLIENTS, SCOPES, Client, Machine, Scope
 from agentmesh.cli.command import App, command
 from agentmesh.cli.config_file import ConfigFile
 from agentmesh.cli.discover import FILE, HOME
+from agentmesh.cli.run import PROFILES
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.server_entry import Entry, Unfit, Where, is_ours, server_entry
 from agentmesh.cli.text import place
 from agentmesh.clock import SystemClock
 from agentmesh.errors import BoardNotFound, ConfigurationRefused, InvalidArgument
 
-PROFILES: Final = ("worker", "lead", "observer", "all")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every client takes as the name of a server."""
 _STYLES: Final = {"yes": "green", "no": "dim"}
