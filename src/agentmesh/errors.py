@@ -358,6 +358,28 @@ class ForkedBoard(StoreError):
     hint = "Open the board anew in the child process."
 
 
+class Overloaded(AgentMeshError):
+    """As many calls wait on this server as it lets wait."""
+
+    code = "overloaded"
+    hint = "Call again without wait_sec, or a little later."
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"{waiting} calls wait on this server already, and no more may.")
+
+
+class MissingExtra(AgentMeshError):
+    """What a command needs was not installed with AgentMesh."""
+
+    code = "missing_extra"
+
+    def __init__(self, extra: str, needed: str) -> None:
+        super().__init__(
+            f"This needs {needed}, which is not installed here.",
+            hint=f"Install it: pip install 'pytest-agentmesh[{extra}]'",
+        )
+
+
 class ConfigurationRefused(AgentMeshError):
     """A client's configuration file is not edited: it is broken, or what it says is not ours to change."""
 

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -15,6 +16,7 @@ import click
 from agentmesh.cli.discover import Found, find
 from agentmesh.cli.screen import Screen
 from agentmesh.cli.text import place
+from agentmesh.errors import BoardNotFound
 
 if TYPE_CHECKING:
     from agentmesh.board.facade import Board
@@ -37,6 +39,13 @@ class App:
         if not self.json:
             self.announce()
         return self.found
+
+    def existing(self) -> str:
+        """Choose the board for a server; it has to be there, for it makes none."""
+        target = self.find().target
+        if "://" not in target and not Path(target).exists():
+            raise BoardNotFound(f"There is no board at {place(target)!r}.")
+        return target
 
     def open(self) -> Board:
         """Open the board; it has to be there."""

@@ -56,6 +56,8 @@ EXIT_CODES: Final[dict[str, int]] = {
     "pruned": 34,
     "sum_too_large": 35,
     "import_refused": 36,
+    "missing_extra": 37,
+    "overloaded": 38,
     "configuration_refused": 40,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,

@@ -19,6 +19,9 @@ AGENT_VARIABLE: Final = "AGENTMESH_AGENT"
 LEASE_VARIABLE: Final = "AGENTMESH_LEASE"
 AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d|)")
 SECONDS: Final = {"": 1, "s": 1, "min": 60, "h": 3_600, "d": 86_400}
+KEEPALIVE_SEC: Final = 900.0
+PROFILES: Final = ("worker", "lead", "observer", "all")
+"""As the server has them; a test compares the two. Importing it takes half of what `--help` takes."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -159,6 +162,41 @@ def signature(context: click.Context, options: dict[str, Any]) -> dict[str, Any]
     if context.get_parameter_source("lease") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--lease needs --task, the task that it is for.")
     return {"agent_id": agent} | ({} if task is None else {"task_id": task})
+
+
+def profile_option(default: str) -> Decorator:
+    """What a session is shown."""
+    return click.option(
+        "--profile",
+        type=click.Choice(PROFILES),
+        default=default,
+        show_default=True,
+        help="What the session is shown: tools to work, to plan and steer, to look, or all.",
+    )
+
+
+def keepalive_option() -> Decorator:
+    """How long a server cares for a lease without hearing of its task."""
+    return click.option(
+        "--keepalive",
+        "keepalive_sec",
+        metavar="SEC",
+        type=click.FloatRange(min=0),
+        default=KEEPALIVE_SEC,
+        show_default=True,
+        help="Renew a claimed task for so long after the last call that named it.",
+    )
+
+
+def durability_option() -> Decorator:
+    """What a commit survives."""
+    return click.option(
+        "--durability",
+        type=click.Choice(["full", "normal"]),
+        default="full",
+        show_default=True,
+        help="normal is faster; a power cut may cost the last writes.",
+    )
 
 
 def read_lease(task: str, token: str) -> Lease:
