@@ -380,6 +380,13 @@ class MissingExtra(AgentMeshError):
         )
 
 
+class UnsafeTokens(AgentMeshError):
+    """The file with the tokens cannot be trusted; nobody is let in by it."""
+
+    code = "unsafe_tokens"
+    hint = "Let only yourself read it (chmod 600), or delete it and add the tokens anew."
+
+
 class ConfigurationRefused(AgentMeshError):
     """A client's configuration file is not edited: it is broken, or what it says is not ours to change."""
 

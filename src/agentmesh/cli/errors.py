@@ -58,6 +58,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "import_refused": 36,
     "missing_extra": 37,
     "overloaded": 38,
+    "unsafe_tokens": 39,
     "configuration_refused": 40,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
