@@ -2,9 +2,6 @@
 
 import stat
 
-from agentmesh.cli import token as token_command
-from agentmesh.mcp_server.tokens import PROFILES
-
 
 def test_a_token_is_shown_once(call):
     """`--quiet` prints nothing but the token, and no list holds it."""
@@ -45,8 +42,3 @@ def test_a_file_of_tokens_that_is_open_to_others_is_refused(call):
     done = call("token", "list")
     assert done.exit_code == 39
     assert "chmod 600" in done.stderr
-
-
-def test_the_profiles_are_those_of_the_server():
-    """The command knows them by heart, to start fast."""
-    assert token_command.PROFILES == PROFILES

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentmesh.cli.run import PROFILES as OFFERED
+from agentmesh.cli.params import PROFILES as OFFERED
 from agentmesh.errors import InvalidArgument
 from agentmesh.mcp_server.about import INSTRUCTIONS
 from agentmesh.mcp_server.offer import offer

@@ -1,35 +1,77 @@
-"""The MCP SDK's own client drives the real process, in both eras of the protocol."""
+"""The MCP SDK's own client drives both fronts, in both eras of the protocol: they are the same to it."""
 
 import json
+from contextlib import asynccontextmanager
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from agentmesh import Board
 from agentmesh.mcp_server.profiles import PROFILES
 from tests.mcp_server import golden
 from tests.mcp_server.driver import run_command
+from tests.mcp_server.live import serving
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend():
-    """The SDK runs on asyncio here."""
-    return "asyncio"
+class OnStdio:
+    """Clients that start a server each, on one board."""
+
+    knows_every_lease = False
+    agent = None
+
+    def __init__(self, path, era):
+        self._path = path
+        self._era = era
+
+    def __call__(self, agent=None, profile=None, era=None, **options):
+        """One more client, for this agent and profile."""
+        given = {"--agent": agent, "--profile": profile}
+        command, *arguments = run_command(self._path, *(w for pair in given.items() if pair[1] for w in pair))
+        return Client(StdioServerParameters(command=command, args=arguments), mode=era or self._era, **options)
+
+
+class OnHttp:
+    """Clients of one server; an agent and a profile are a token's."""
+
+    agent = "ada"
+
+    def __init__(self, live, era):
+        self.knows_every_lease = era == "auto"
+        self._live = live
+        self._era = era
+
+    @asynccontextmanager
+    async def __call__(self, agent=None, profile=None, era=None, **options):
+        """One more client, for this agent and profile."""
+        secret = self._live.token(agent or self.agent, profile or "all") if agent or profile else None
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            transport = streamable_http_client(self._live.url, http_client=http)
+            async with Client(transport, mode=era or self._era, **options) as client:
+                yield client
 
 
 @pytest.fixture(params=["auto", "legacy"])
-def connect(request, tmp_path):
-    """Start a client, and with it a server, on one board: in the newest era, or with the handshake."""
-    Board.open(tmp_path / "board.db").close()
+def era(request):
+    """The newest era of the protocol, or the one with the handshake."""
+    return request.param
 
-    def start(*options):
-        command, *arguments = run_command(tmp_path / "board.db", *options)
-        return Client(StdioServerParameters(command=command, args=arguments), mode=request.param)
 
-    return start
+@pytest.fixture(params=["stdio", "http"])
+def connect(request, era, tmp_path):
+    """Start a client, of either front, on one board."""
+    path = tmp_path / "board.db"
+    with Board.open(path) as board:
+        if request.param == "stdio":
+            yield OnStdio(path, era)
+        else:
+            with serving(board, path) as live:
+                yield OnHttp(live, era)
 
 
 async def call(client, tool, **arguments):
@@ -71,7 +113,7 @@ async def test_what_was_said_is_stored(connect):
 
 async def test_usage_is_counted_against_a_budget(connect):
     """With its block as an object or as text; the report is the sum."""
-    async with connect("--agent", "ada") as client:
+    async with connect(agent="ada") as client:
         await call(client, "create_task", title="one", id="one", estimate_usd=0.01)
         await call(client, "set_budget", plan="default", usd=0.02)
         assert (await call(client, "claim_task"))["budgets"][0]["left_usd"] == "0.01"
@@ -98,8 +140,8 @@ async def test_all_tools_are_listed(connect):
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_every_profile_is_listed_as_it_stands_in_the_golden_copy(connect, profile):
     """Tools, resources, templates, prompts and their texts; a tool that is hidden is unknown."""
-    expected = golden.shown(profile)
-    async with connect("--profile", profile) as client:
+    expected = golden.shown(profile, connect.agent)
+    async with connect(profile=profile) as client:
         listed = {
             "tools": (await client.list_tools()).tools,
             "resources": (await client.list_resources()).resources,
@@ -121,7 +163,7 @@ async def test_every_profile_is_listed_as_it_stands_in_the_golden_copy(connect, 
 
 async def test_everything_that_is_announced_can_be_read(connect):
     """Each resource by its URI; what is not there is told with the URI."""
-    async with connect("--agent", "ada") as client:
+    async with connect(agent="ada") as client:
         announced = client.server_capabilities
         assert announced.resources.subscribe is True
         assert announced.prompts is not None
@@ -143,7 +185,8 @@ async def test_everything_that_is_announced_can_be_read(connect):
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
-async def test_a_change_of_a_resource_reaches_who_asked_for_it(tmp_path):
+@pytest.mark.parametrize("era", ["auto"], indirect=True)
+async def test_a_change_of_a_resource_reaches_who_asked_for_it(connect):
     """By the stream of the newer era, and one by one in the older."""
     heard = anyio.Event()
 
@@ -151,11 +194,8 @@ async def test_a_change_of_a_resource_reaches_who_asked_for_it(tmp_path):
         if getattr(message, "method", None) == "notifications/resources/updated":
             heard.set()
 
-    server = run_command(tmp_path / "board.db")
-    Board.open(tmp_path / "board.db").close()
-    parameters = StdioServerParameters(command=server[0], args=server[1:])
     uri = "agentmesh://board"
-    async with Client(parameters, mode="legacy", message_handler=on_message) as older, Client(parameters) as newer:
+    async with connect(era="legacy", message_handler=on_message) as older, connect() as newer:
         await older.subscribe_resource(uri)
         async with newer.listen(resource_subscriptions=[uri]) as stream:
             await call(newer, "create_task", title="one")
@@ -166,7 +206,7 @@ async def test_a_change_of_a_resource_reaches_who_asked_for_it(tmp_path):
 
 async def test_a_session_with_a_name_speaks_as_nobody_else(connect):
     """agent_id leaves the schemas, its own name may be given, another one is refused."""
-    async with connect("--agent", "ada") as client:
+    async with connect(agent="ada") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert "agent_id" not in json.dumps([tool.input_schema for tool in tools.values()])
         await call(client, "create_task", title="one", id="one")
@@ -182,7 +222,8 @@ async def test_a_token_that_was_lost_can_be_had_again(connect):
         token = (await call(first, "claim_task", agent_id="ada"))["lease"]
     async with connect() as second:
         held = {"task_id": "one", "agent_id": "ada"}
-        assert (await call(second, "heartbeat", **held))["code"] == "lease_unknown"
+        if not connect.knows_every_lease:
+            assert (await call(second, "heartbeat", **held))["code"] == "lease_unknown"
         assert "lease_expires_at" in await call(second, "heartbeat", **held, lease=token)
         again = await call(second, "claim_task", **held, resume=True, take_over=True)
         assert again["claimed"] is True

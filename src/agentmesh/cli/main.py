@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "export": "transfer:export",
         "import": "transfer:import_",
         "run": "run:run",
+        "serve": "serve:serve",
         "token": "token:token",
         "install": "install:install",
         "uninstall": "install:uninstall",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.command import App, group
+from agentmesh.cli.params import profile_option
 from agentmesh.cli.screen import Column, Screen
 from agentmesh.cli.text import instant
 from agentmesh.documents import rfc3339
 
 if TYPE_CHECKING:
-    from agentmesh.mcp_server.tokens import Profile, Token, TokenFile
-
-PROFILES = ("worker", "lead", "observer", "all")
+    from agentmesh.mcp_server.profiles import Profile
+    from agentmesh.mcp_server.tokens import Token, TokenFile
 
 
 @group()
@@ -24,13 +24,7 @@ def token() -> None:
 
 @token.command("add")
 @click.argument("agent")
-@click.option(
-    "--profile",
-    type=click.Choice(PROFILES),
-    default="worker",
-    show_default=True,
-    help="Which tools it is shown.",
-)
+@profile_option("worker")
 @click.pass_obj
 def add(app: App, agent: str, profile: Profile) -> None:
     """Make a token for AGENT and show it, this once."""

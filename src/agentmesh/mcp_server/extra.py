@@ -16,6 +16,18 @@ NEEDED: Final = {"mcp": 2, "uvicorn": 0, "prometheus-client": 0}
 """Distributions, and the least major version of each."""
 
 
+def http_front() -> Callable[..., int]:
+    """Import `serve_http`.
+
+    Raises:
+        MissingExtra: what it needs is not installed.
+    """
+    _require()
+    from agentmesh.mcp_server.http.server import serve_http  # noqa: PLC0415 - see the head of this module
+
+    return serve_http
+
+
 def sdk_stdio_front() -> Callable[..., int]:
     """Import `serve_sdk_stdio`.
 

@@ -17,12 +17,13 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final
 
 from agentmesh import limits
 from agentmesh.clock import Chance, word
 from agentmesh.errors import InvalidArgument, NotFound, UnsafeTokens
 from agentmesh.mcp_server.log import log
+from agentmesh.mcp_server.profiles import PROFILES, Profile
 from agentmesh.model import Micros
 
 PREFIX: Final = "agentmesh_"
@@ -33,9 +34,6 @@ ID: Final = 12
 SUFFIX: Final = ".tokens"
 OTHERS: Final = 0o077
 HASH: Final = re.compile(r"[0-9a-f]{64}").fullmatch
-
-Profile = Literal["worker", "lead", "observer", "all"]
-PROFILES: Final = get_args(Profile)
 
 
 @dataclass(frozen=True, slots=True)
