@@ -16,7 +16,7 @@ from benchmarks.machine import described
 from benchmarks.report import Figure, print_figures
 from benchmarks.settings import Settings
 
-GROUPS = ("pair", "blackboard", "ledger", "swarm", "waiting", "scale", "paths", "transfer", "peers")
+GROUPS = ("pair", "blackboard", "ledger", "swarm", "waiting", "http", "scale", "paths", "transfer", "peers")
 LONGEST_SEC = 470
 
 
