@@ -17,7 +17,7 @@ from agentmesh.cli.clients import CLIENTS, SCOPES, Client, Machine, Scope
 from agentmesh.cli.command import App, command
 from agentmesh.cli.config_file import ConfigFile
 from agentmesh.cli.discover import FILE, HOME
-from agentmesh.cli.run import PROFILES
+from agentmesh.cli.params import PROFILES
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.server_entry import Entry, Unfit, Where, is_ours, server_entry
 from agentmesh.cli.text import place
