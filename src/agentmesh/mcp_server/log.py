@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from contextlib import suppress
 
@@ -10,9 +11,18 @@ STDERR = 2
 
 
 def log(line: str) -> None:
-    """Write one line. A stderr that is closed or full of trouble is nobody's trouble."""
+    """Write one line. A stderr that is closed, or that nobody reads, is nobody's trouble: then the line is lost."""
+    left = f"agentmesh: {line}\n".encode(errors="backslashreplace")
     with suppress(OSError):
-        os.write(STDERR, f"agentmesh: {line}\n".encode(errors="backslashreplace"))
+        while left and _takes_more():
+            left = left[os.write(STDERR, left[: select.PIPE_BUF]) :]
+
+
+def _takes_more() -> bool:
+    """Whether stderr takes a piece without keeping us: a pipe that nobody empties fills up, and writing then waits."""
+    poll = select.poll()
+    poll.register(STDERR, select.POLLOUT)
+    return any(event & select.POLLOUT for _, event in poll.poll(0))
 
 
 def log_exception(doing: str) -> None:
