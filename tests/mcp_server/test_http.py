@@ -276,10 +276,13 @@ def test_what_libraries_say_is_logged_by_its_place(capfd):
         int("secret")
     except ValueError:
         logger.exception("failed on %s", "secret")
+    for _ in range(100):
+        logger.warning("said often")
     logger.removeHandler(places)
     said = capfd.readouterr().err
     assert "a.library says ERROR at test_http.py:" in said
     assert "ValueError < " in said
+    assert len(said.splitlines()) == 2
     assert "secret" not in said
 
 

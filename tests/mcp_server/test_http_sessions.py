@@ -1,6 +1,7 @@
 """Sessions come and go; what is kept for them stays the same."""
 
 import gc
+import json
 import threading
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from agentmesh.mcp_server.http import app as app_module
 from agentmesh.mcp_server.http import sessions as sessions_module
 from agentmesh.mcp_server.http.sessions import IDLE_US, MOST_STREAMS, Sessions
+from tests.mcp_server.driver import HELLO
 from tests.mcp_server.live import ACCEPT
 from tests.support.boards import put
 from tests.support.patience import until
@@ -59,6 +61,17 @@ def test_a_session_ends_when_its_client_says_so(live):
     assert client.ask("DELETE", "/mcp", headers=ACCEPT | client.session).status == 200
     assert client.ask("POST", "/mcp", PING, ACCEPT | client.session).code == "no_session"
     settled(live, 0)
+
+
+@pytest.mark.parametrize(
+    "written", [b'"\\u0069nitialize"', b'"initialize", "x": ' + b"9" * 5000, b'"initialize"\xef\xbb\xbf']
+)
+def test_no_session_is_opened_unseen(live, written):
+    """However its request is written: what the SDK takes for an opening, we take for one."""
+    body = json.dumps(live.client().request("initialize", HELLO)).encode().replace(b'"initialize"', written)
+    live.client().ask("POST", "/mcp", body, ACCEPT)
+    until(lambda: not live.app._open)
+    known(live)
 
 
 def test_an_idle_session_ends(live, clock):

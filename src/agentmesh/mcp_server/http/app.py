@@ -56,8 +56,8 @@ class App:
         self._metrics = metrics.Metrics(serving.board)
         self._manager = StreamableHTTPSessionManager(
             Desk(self._caller, self.lanes, self._metrics.called).server(),
-            session_idle_timeout=None,  # `sessions` ends them: one owner of an end is enough
-            max_sessions=MOST_SESSIONS,
+            session_idle_timeout=None,  # `sessions` ends them, and sees that they are not too many
+            max_sessions=2 * MOST_SESSIONS,  # to the SDK each request without one is a session until it is refused
             max_request_body_size=MOST_BODY,
         )
         self._sessions = Sessions(self._new_session, self._end_session, serving.board.store.clock)

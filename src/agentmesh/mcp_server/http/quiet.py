@@ -8,6 +8,7 @@ the cause.
 from __future__ import annotations
 
 import logging
+import math
 import traceback
 from typing import Final
 
@@ -16,12 +17,23 @@ from agentmesh.mcp_server.log import log
 LIBRARIES: Final = ("mcp", "uvicorn", "sse_starlette", "asyncio", "concurrent")
 
 
+REST_SEC: Final = 60.0
+"""How long a place is quiet after it was told of: requests that are refused must not fill a disk."""
+
+
 class Places(logging.Handler):
-    """Writes one line for each record: logger, level, place, and where an exception came through."""
+    """Writes one line for a record: logger, level, place, and where an exception came through."""
+
+    def __init__(self, level: int = logging.NOTSET) -> None:
+        super().__init__(level)
+        self._told: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it."""
-        log(f"{record.name} says {record.levelname} at {record.filename}:{record.lineno}{_way(record)}")
+        """Write it, unless its place was told of a moment ago."""
+        line = f"{record.name} says {record.levelname} at {record.filename}:{record.lineno}{_way(record)}"
+        if abs(record.created - self._told.get(line, -math.inf)) >= REST_SEC:
+            self._told[line] = record.created
+            log(line)
 
 
 def quiet_logs() -> None:

@@ -8,7 +8,6 @@ on this machine together (a lease is then remembered under the agent_id that cla
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Final
+
+from pydantic_core import from_json
 
 from agentmesh.clock import Clock
 from agentmesh.mcp_server.http.exchange import Exchange, Refusal
@@ -105,12 +106,15 @@ class Sessions:
         session_id = exchange.header(ID)
         if exchange.header(VERSION) in ENVELOPE:
             yield
-        elif session_id is not None:
-            with self._under_way(self._known(session_id, exchange), exchange, request_id(body)):
+            return
+        method, request_id = read(body)
+        if session_id is not None:
+            with self._under_way(self._known(session_id, exchange), exchange, request_id):
                 yield
-        elif b'"initialize"' in body:
+            return
+        exchange.on_start = partial(self._started, exchange)
+        if method == "initialize":
             async with self._room():
-                exchange.on_start = partial(self._started, exchange)
                 yield
         else:
             yield
@@ -190,11 +194,15 @@ class Sessions:
         opened.close()
 
 
-def request_id(body: bytes) -> str | None:
-    """The id of the request in a body, as the SDK tells answers apart; None if there is none to be found."""
+def read(body: bytes) -> tuple[str | None, str | None]:
+    """The method of the request in a body, and its id as the SDK tells answers apart; None for what is not to be found.
+
+    It is read by the SDK's own parser: where two disagree, one of them can be led past.
+    """
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    found = message.get("id") if isinstance(message, dict) and "method" in message else None
-    return str(found) if is_id(found) else None
+        message = from_json(body)
+    except ValueError:
+        return None, None
+    if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
+        return None, None
+    return method, str(message["id"]) if is_id(message.get("id")) else None
