@@ -255,7 +255,8 @@ def test_every_code_is_tried_here():
     tried |= {"invalid_argument", "not_found", "lease_unknown", "lease_lost", "cancelled", "request_conflict"}
     tried |= {kind.code for kind in kinds_of(errors.StoreError)}
     unheard = {"error", "conflict", "wrong_kind", "import_refused"}  # bases, and what only a person's command can raise
-    unheard |= {"missing_extra", "unsafe_tokens", "overloaded"}  # the last is the HTTP front's, and is tried there
+    unheard |= {"missing_extra", "unsafe_tokens", "configuration_refused"}
+    unheard |= {"overloaded"}  # that is the HTTP front's, and is tried there
     assert {
         kind.code for kind in kinds_of(errors.AgentMeshError) if kind.__module__ == errors.__name__
     } - tried == unheard
