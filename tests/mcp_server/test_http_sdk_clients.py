@@ -5,6 +5,7 @@ import pytest
 from mcp import Client
 
 from agentmesh.mcp_server.offer import offer
+from agentmesh.mcp_server.protocol import METHOD_NOT_FOUND
 from agentmesh.mcp_server.reply import result_of
 from agentmesh.mcp_server.session import Call, Session
 from tests.mcp_server.driver import ENVELOPE, Server, run_command
@@ -80,6 +81,7 @@ def test_the_newest_era_is_the_same_on_the_wire(live, board_path):
         ("tools/list", {"cursor": "x"}),
         ("tools/call", {"name": "list_tasks", "arguments": {}}),
         ("tools/call", {"name": "heartbeat", "arguments": {}}),
+        ("tools/call", {"name": "nobody", "arguments": {}}),
     )
     client = live.client()
     with Server(run_command(board_path)) as server:
@@ -89,6 +91,15 @@ def test_the_newest_era_is_the_same_on_the_wire(live, board_path):
             ours = server.ask(method, params | {"_meta": ENVELOPE})
             theirs = client.ask("POST", "/mcp", body, ACCEPT | NEWEST | {"Mcp-Method": method} | named).message
             assert (theirs.get("result"), theirs.get("error")) == (ours.get("result"), ours.get("error"))
+
+
+@pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe"])
+def test_methods_that_are_not_there_are_not_found(live, method):
+    """2026-07-28 has neither ping nor log levels, and subscribes in another way."""
+    client = live.client()
+    body = client.request(method, {"_meta": ENVELOPE, "level": "info", "uri": "agentmesh://board"})
+    answer = client.ask("POST", "/mcp", body, ACCEPT | NEWEST | {"Mcp-Method": method})
+    assert (answer.status, answer.message["error"]["code"]) == (404, METHOD_NOT_FOUND)
 
 
 async def test_ten_clients_share_a_board(live):

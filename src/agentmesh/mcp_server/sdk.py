@@ -25,7 +25,7 @@ from agentmesh.mcp_server.conversation import CAPABILITIES
 from agentmesh.mcp_server.flights import Flight, Progress
 from agentmesh.mcp_server.lanes import Lanes
 from agentmesh.mcp_server.offer import Offer
-from agentmesh.mcp_server.protocol import INTERNAL_ERROR, INVALID_PARAMS, KEPT_MS, Message, Refused, Request
+from agentmesh.mcp_server.protocol import ENVELOPE, INTERNAL_ERROR, INVALID_PARAMS, KEPT_MS, Message, Refused, Request
 from agentmesh.mcp_server.reply import result_of, tool_result
 from agentmesh.mcp_server.session import Call, Session
 from agentmesh.mcp_server.told import told
@@ -99,7 +99,7 @@ class Desk:
 
     async def _introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Say what our front on stdio says: the SDK has one text for all, and would promise lists that change."""
-        if ctx.method == "logging/setLevel" and ctx.request_id is not None:
+        if ctx.method == "logging/setLevel" and ctx.request_id is not None and ctx.protocol_version not in ENVELOPE:
             return {}
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
