@@ -9,10 +9,10 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check test bench lint golden
+.PHONY: help demo check test conformance bench lint golden
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 demo: $(VENV)/.stamp-run ## Watch a few agents share a board
 	@$(BIN)/agentmesh demo
@@ -22,6 +22,9 @@ check: lint ## Before each commit: format, lint, types, contracts, fast tests
 
 test: lint ## What CI runs: the linters and every test
 	$(BIN)/python -m pytest $(ARGS)
+
+conformance: $(VENV)/.stamp-dev ## The public MCP conformance suite and Inspector, on both fronts; needs npx and the network
+	$(BIN)/python -m tests.conformance.run
 
 bench: $(VENV)/.stamp-bench ## Measure, beside other queues
 	$(BIN)/python -m benchmarks $(ARGS)
