@@ -26,6 +26,11 @@ def run_command(board, *options):
     return [sys.executable, "-m", "agentmesh.cli", "run", "--board", str(board), *options]
 
 
+def serve_command(board, *options):
+    """How the server on HTTP is started, on a port that is free."""
+    return [sys.executable, "-m", "agentmesh.cli", "serve", "--board", str(board), "--port", "0", *options]
+
+
 class Server:
     """A running server, spoken to line by line."""
 

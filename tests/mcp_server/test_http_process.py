@@ -12,7 +12,7 @@ import pytest
 from agentmesh import Board
 from agentmesh.errors import BoardNotFound, InvalidArgument
 from agentmesh.mcp_server.http.server import listen, serve_http
-from tests.mcp_server.driver import DEADLINE_SEC
+from tests.mcp_server.driver import DEADLINE_SEC, serve_command
 from tests.mcp_server.live import Client
 from tests.support.patience import until
 
@@ -35,7 +35,7 @@ def start(board_path):
     running = []
 
     def start(*options):
-        command = [sys.executable, "-m", "agentmesh.cli", "serve", "--board", str(board_path), "--port", "0", *options]
+        command = serve_command(board_path, *options)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         running.append(process)
         for line in process.stderr:
