@@ -1,11 +1,10 @@
 """The server on stdio: small, synchronous, without the SDK and without asyncio.
 
-Measured beside a server on the SDK (mcp 2.3) with one empty tool, alternating, medians of nine: this
-one, on a real board and started as clients start it, answers initialize in a sixth of the time (89 ms,
-15 of them Python's own start), holds 0.4 of the memory (26 MB against 67) and answers a call in a
-quarter of the time (0.13 ms, with a read of the board in it). Sixteen started at once on two cores all
-answer in 0.9 s; sixteen on the SDK take six times that. Every agent pays this at every start, and
-users' frameworks pin different majors of the SDK.
+Measured beside a server on the SDK (mcp 2.3) with one empty tool (`python -m benchmarks servers`): this one, on a real
+board and started as clients start it, answers initialize in 0.22 of the time (130 ms), holds 0.42 of the memory (29 MB
+against 67), and sixteen of it started at once on two cores all answer in 0.21 of the time. A heartbeat, which writes to
+the board, takes 0.35 of the SDK's empty call where it need not be synced, 0.75 where it is. Every agent pays this at
+every start, and users' frameworks pin different majors of the SDK.
 
 One thread reads lines and answers at once what needs no board; `calls` does the rest. The main
 thread only watches for the end: the client closing its pipe, a signal, or the parent's death.
