@@ -2,9 +2,10 @@
 
 import pytest
 
+from agentmesh.board.budgets import NEVER_US
 from agentmesh.board.picking import PARKED_AT_ONCE, Reach
 from agentmesh.errors import StoreError
-from tests.support.boards import claimed, event_count, put
+from tests.support.boards import claimed, damage, event_count, put
 from tests.support.scene import hasty
 
 MANY = PARKED_AT_ONCE + 40
@@ -107,7 +108,6 @@ def test_each_plans_room_is_its_own(board):
     assert board.claim_task("ann").message == "Plan poor's budget leaves less than task poor-1 is estimated at."
 
 
-@pytest.mark.damaged
 @pytest.mark.parametrize("scope", [{}, {"plan": "default"}, {"agent": "ann"}])
 def test_a_task_that_was_picked_past_a_budget_is_not_handed_out(board, scope, monkeypatch):
     """Should picking and budgets ever disagree, the call fails and changes nothing: no limit is passed in silence."""
@@ -119,3 +119,16 @@ def test_a_task_that_was_picked_past_a_budget_is_not_handed_out(board, scope, mo
     with pytest.raises(StoreError, match="picked although"):
         board.claim_task("ann")
     assert (event_count(board), board.get_task("a").state) == (before, "pending")
+
+
+@pytest.mark.damaged
+@pytest.mark.parametrize("bar", [0, NEVER_US])
+def test_a_bar_that_does_not_hold_a_task_back_is_an_error_not_a_search_without_end(board, bar, monkeypatch):
+    """Once it may be put right; if the task is picked again all the same, the call fails."""
+    put(board, "a", estimate_usd=2)
+    board.budgets.set(task_id="a", usd=1)
+    assert damage(board, "UPDATE budget SET barred_until_us = :bar", bar=bar)
+    monkeypatch.setattr(Reach, "room", lambda *_: None)
+    with pytest.raises(StoreError, match="picked although"):
+        board.claim_task("ann")
+    assert board.get_task("a").state == "pending"

@@ -73,7 +73,7 @@ def today(tx: Transaction, row: Row) -> Row:
     day = tx.now // DAY_US
     if row["period"] == "lifetime" or row["day"] == day:
         return row
-    return {**row, "day": day, "warned": 0, **_spent(tx, row, day)}
+    return {**row, "day": day, "warned": 0, "barred_until_us": 0, **_spent(tx, row, day)}
 
 
 def room(row: Row) -> Room:
@@ -115,14 +115,14 @@ def reserve(change: Change, task: Row, agent_id: str) -> tuple[BudgetLeft, ...] 
     there for the day that has come again.
 
     Raises:
-        StoreError: another budget does not allow it, so it should not have been picked.
+        StoreError: a budget does not allow it that the pick knew of, so it should not have been picked.
     """
     rows = over(change.tx, task, agent_id)
     if refused := [row for row in rows if not room(row).fits(task)]:
         for row in refused:
-            if row["scope"] != "task":
+            knew = row["scope"] != "task" or row["barred_until_us"] > change.now
+            if knew or _book(change, row, task)["barred_until_us"] <= change.now:
                 raise StoreError(f"Task {task['id']!r} was picked although a budget of its {row['scope']} forbids it.")
-            _book(change, row, task)
         return None
     pusd, tokens = task["estimate_pusd"] or 0, task["estimate_tokens"] or 0
     if pusd or tokens:

@@ -300,12 +300,8 @@ def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
     for due in tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE):
         row = task_row(tx, due["id"])
         last = row["charged"] >= row["max_attempts"]
-        reserves = pulse["bounded"] and (due["reserved_pusd"] or due["reserved_tokens"])
-        if (
-            due["holds"]
-            or reserves
-            or (tx.fetch_all("child_conditions", pk=row["pk"]) if last else _claimable(tx, row, ask))
-        ):
+        frees = due["holds"] or (pulse["bounded"] and (due["reserved_pusd"] or due["reserved_tokens"]))
+        if frees or (tx.fetch_all("child_conditions", pk=row["pk"]) if last else _claimable(tx, row, ask)):
             return True
     later = tx.fetch_all("due_scheduled", now_us=tx.now, most=limits.PAGE)
     return any(_claimable(tx, task_row(tx, row["id"]), ask) for row in later)
