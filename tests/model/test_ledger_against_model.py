@@ -23,7 +23,12 @@ PLANS = st.sampled_from(["p", "q"])
 PUSD = st.sampled_from([None, None, 0, 1, HALF, HALF + 1, 3 * HALF])
 TOKENS = st.sampled_from([None, None, 0, 1, 50, 120])
 WISHES = st.sampled_from([{}, {}, {}, {"plan": "p"}, {"plan": "q"}, {"tag": "t"}, {"plan": "p", "tag": "t"}])
-LIMITS = st.tuples(st.sampled_from([None, 0, HALF, 2 * HALF, 9 * HALF]), st.sampled_from([None, None, 0, 60, 300]))
+LIMITS = st.tuples(
+    st.sampled_from([None, 0, HALF, 3 * HALF, 9 * HALF, 30 * HALF]), st.sampled_from([None, None, None, 0, 200, 900])
+)
+VERBS = ("complete", "fail", "give up", "release")
+COUNTS = st.tuples(*[st.sampled_from([0, 0, 1, 7, 40])] * 4)
+COSTS = st.sampled_from([None, 0, 1, HALF // 5, HALF, 10**12 + 1])
 STEPS = st.sampled_from([1, 30, 61, 700, 43_200, 86_400, "midnight", "just before midnight", -30, -86_400])
 SUMS = ("entries", "unpriced", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 MORE_SUMS = ("cost_pusd", "duration_us", "wasted_tokens", "wasted_pusd", "wasted_us")
@@ -37,9 +42,13 @@ def dollars(pusd):
 class LedgerAgainstModel(RuleBasedStateMachine):
     """Every rule does the same to both; the invariant compares all that can be seen."""
 
-    @initialize()
-    def start(self):
-        """An empty board at noon, on a clock that stands still."""
+    @initialize(
+        data=st.data(),
+        sizes=st.lists(st.tuples(PUSD, TOKENS, st.sampled_from([None, None, "a"])), min_size=4, max_size=4),
+        limits=st.lists(st.tuples(LIMITS, st.booleans()), max_size=3),
+    )
+    def start(self, data, sizes, limits):
+        """Some tasks and budgets, at noon, on a clock that stands still."""
         self.folder = tempfile.TemporaryDirectory()
         self.clock = TurnableClock()
         self.clock.advance(2.5 * 86_400)
@@ -49,6 +58,10 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         self.model.now = self.clock.now_us()
         self.leases = []
         self.set_back = False
+        for number, (pusd, tokens, path) in enumerate(sizes):
+            self.create(plan="pq"[number % 2], priority=number % 3, tag="t", path=path, pusd=pusd, tokens=tokens)
+        for limit, daily in limits:
+            self.set_budget(data, limit, strict=False, period="day" if daily else "lifetime")
 
     def teardown(self):
         """Close what was opened."""
@@ -98,6 +111,17 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         self.compare(self.board.claim_task(agent, plan=wish.get("plan"), tags=tags), expected, agent)
 
     @precondition(lambda self: self.model.there())
+    @rule(data=st.data(), agent=AGENTS, counts=COUNTS, pusd=COSTS, verb=st.sampled_from([None, *VERBS]))
+    def work(self, *, data, agent, counts, pusd, verb):
+        """Claim, tell some usage, end it somehow or keep it: what agents do all day."""
+        before = len(self.leases)
+        self.claim(agent, {})
+        if len(self.leases) > before:
+            self.record(data=data, agent=agent, model="m", counts=counts, pusd=pusd, us=0, way="last lease")
+            if verb:
+                self.finish(self.leases[-1], verb)
+
+    @precondition(lambda self: self.model.there())
     @rule(agent=AGENTS, data=st.data())
     def claim_named(self, agent, data):
         """That one, if it is free, and caps and budgets allow it; what is due and in its way is taken back first."""
@@ -133,10 +157,13 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         assert left == {key for key in self.model.budgets if self.model.falls_under(key, expected, agent)}
 
     @precondition(lambda self: self.leases)
-    @rule(data=st.data(), verb=st.sampled_from(["complete", "fail", "give up", "release"]))
+    @rule(data=st.data(), verb=st.sampled_from(VERBS))
     def end(self, data, verb):
         """What a holder, present or past, does with a lease it once got."""
-        lease = data.draw(st.sampled_from(self.leases))
+        self.finish(data.draw(st.sampled_from(self.leases)), verb)
+
+    def finish(self, lease, verb):
+        """Do it, if the attempt is open; it is told that the lease is lost, if not."""
         task = self.model.tasks[lease.task_id]
         calls = {
             "complete": lambda: self.board.complete_task(lease),
@@ -193,20 +220,20 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         data=st.data(),
         agent=AGENTS,
         model=st.sampled_from(["m", "n"]),
-        counts=st.tuples(*[st.sampled_from([0, 0, 1, 7, 40])] * 4),
-        pusd=st.sampled_from([None, 0, 1, HALF // 5, HALF, 10**12 + 1]),
+        counts=COUNTS,
+        pusd=COSTS,
         us=st.sampled_from([0, 1000, 7_000_000]),
+        way=st.sampled_from(["agent", "task", "lease", "lease", "last lease"]),
     )
-    def record(self, *, data, agent, model, counts, pusd, us):
+    def record(self, *, data, agent, model, counts, pusd, us, way):
         """Usage for an attempt, present or past, for a task, or for nothing."""
         if not (any(counts) or us or pusd):
             return
         names = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
         used = dict(zip(names, counts, strict=True)) | {"duration_ms": us / 1000, "cost_usd": dollars(pusd)}
-        ways = ["agent", *["task"] * bool(self.model.tasks), *["lease"] * 3 * bool(self.leases)]
-        way, task, fence = data.draw(st.sampled_from(ways)), None, None
-        if way == "lease":
-            lease = data.draw(st.sampled_from(self.leases))
+        task, fence = None, None
+        if "lease" in way and self.leases:
+            lease = self.leases[-1] if "last" in way else data.draw(st.sampled_from(self.leases))
             task, fence = self.model.tasks[lease.task_id], lease.fence
             agent = task.attempts[fence - 1].agent
             receipt = self.board.ledger.record(lease=lease, model=model, **used)
@@ -251,10 +278,14 @@ class LedgerAgainstModel(RuleBasedStateMachine):
 
     def any_key(self, data):
         """What a budget may be for."""
-        keys = [None, ("agent", "ann"), ("agent", "bob")]
-        keys += [("plan", plan) for plan in sorted({task.plan for task in self.model.tasks.values()})]
-        keys += [("task_id", name) for name in sorted(self.model.there())]
-        return data.draw(st.sampled_from(keys))
+        names = {
+            "board": [None],
+            "agent": ["ann", "bob"],
+            "plan": sorted({task.plan for task in self.model.tasks.values()}),
+            "task_id": sorted(self.model.there()),
+        }
+        field = data.draw(st.sampled_from([field for field, found in names.items() if found]))
+        return None if field == "board" else (field, data.draw(st.sampled_from(names[field])))
 
     def model_key(self, key, period):
         """The same as the model names it."""
@@ -348,5 +379,5 @@ class LedgerAgainstModel(RuleBasedStateMachine):
 
 TestLedgerAgainstModel = pytest.mark.timeout(600)(LedgerAgainstModel.TestCase)  # shrinking a failure takes its time
 TestLedgerAgainstModel.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=80, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
