@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentmesh.cli.command import App, command, interruptible
-from agentmesh.cli.demo_costs import read_costs, stand_of, usd
+from agentmesh.cli.demo_costs import cents, read_costs, stand_of
 from agentmesh.cli.demo_model import MADE_UP
 from agentmesh.cli.demo_report import Handed, Killed, Report, document_of, tell_report
 from agentmesh.cli.demo_swarm import ROLES, AgentProcess, swarm
@@ -116,7 +116,7 @@ def _introduce(screen: Screen | None, board: Board, wanted: dict[str, Any], path
     for role in ROLES:
         screen.line("  ", (f"{role.name:<5}", "bold"), (", ".join(role.capabilities), "dim"))
     for budget in board.budgets.list():
-        screen.line(("Budget of the plan", "bold"), f": {usd(budget.limit_pusd or 0)} USD")
+        screen.line(("Budget of the plan", "bold"), f": {cents(budget.limit_pusd or 0)} USD")
     screen.line((MADE_UP, "dim"))
     screen.line()
 
@@ -177,7 +177,7 @@ def _aside(run: Run, event: Event) -> str:
         return f"{event.data['key']} on the blackboard"
     cost = run.spent_pusd[event.task_id, event.fence]
     wasted = " wasted" if event_word(event)[0] in WASTED else ""
-    return f"{usd(cost)} USD{wasted}" if cost else ""
+    return f"{cents(cost)} USD{wasted}" if cost else ""
 
 
 def _kill_in_mid_task(run: Run, event: Event) -> None:

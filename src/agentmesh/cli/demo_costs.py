@@ -53,15 +53,15 @@ def read_costs(board: Board, plan: str, warned_us: int | None) -> Costs:
     )
 
 
-def usd(pusd: int) -> str:
+def cents(pusd: int) -> str:
     """An amount of 10^-12 USD in dollars and cents."""
     return f"{pusd / PUSD:.2f}"
 
 
 def stand_of(budget: Budget) -> str:
     """How much of a budget in USD is spent, reserved and left."""
-    limit, left = usd(budget.limit_pusd or 0), usd(budget.left_pusd or 0)
-    return f"{usd(budget.spent_pusd)} of {limit} USD spent, {usd(budget.reserved_pusd)} reserved, {left} left"
+    limit, left = cents(budget.limit_pusd or 0), cents(budget.left_pusd or 0)
+    return f"{cents(budget.spent_pusd)} of {limit} USD spent, {cents(budget.reserved_pusd)} reserved, {left} left"
 
 
 def tell_costs(screen: Screen, costs: Costs, attempts: Mapping[str, list[Attempt]]) -> None:
@@ -87,8 +87,8 @@ def _table(screen: Screen, report: UsageReport) -> None:
 
 
 def _cells(name: str, line: UsageLine) -> list[str]:
-    wasted = usd(line.wasted_pusd) if line.wasted_pusd else ""
-    return [name, str(line.entries), f"{line.tokens:,}", usd(line.cost_pusd), wasted]
+    wasted = cents(line.wasted_pusd) if line.wasted_pusd else ""
+    return [name, str(line.entries), f"{line.tokens:,}", cents(line.cost_pusd), wasted]
 
 
 def _tell_waste(screen: Screen, costs: Costs, attempts: Mapping[str, list[Attempt]]) -> None:
@@ -96,5 +96,5 @@ def _tell_waste(screen: Screen, costs: Costs, attempts: Mapping[str, list[Attemp
     for attempt in (attempt for found in attempts.values() for attempt in found):
         wasted = costs.of_attempt(attempt.task_id, attempt.fence).wasted_pusd
         if wasted:
-            words = f"{usd(wasted)} USD by {attempt.agent_id} on {attempt.task_id} (attempt {attempt.fence}"
+            words = f"{cents(wasted)} USD by {attempt.agent_id} on {attempt.task_id} (attempt {attempt.fence}"
             screen.line(("Wasted", "bold yellow"), f": {words}, {attempt.outcome}).")

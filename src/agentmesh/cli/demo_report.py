@@ -10,7 +10,7 @@ from typing import Any
 
 from agentmesh.cli import errors
 from agentmesh.cli.boards import show_findings
-from agentmesh.cli.demo_costs import Costs, tell_costs, usd
+from agentmesh.cli.demo_costs import Costs, cents, tell_costs
 from agentmesh.cli.graph import show_tree
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.text import count, duration, place
@@ -155,7 +155,7 @@ def _row(screen: Screen, report: Report, task: Task) -> list[Part]:
     number = (str(len(attempts)), "bold yellow" if len(attempts) > 1 else "")
     agents = " > ".join(dict.fromkeys(a.agent_id for a in attempts))
     cost = report.costs.of_task(task.id)
-    return [screen.symbol(task.state), (task.id, "bold"), number, agents, took, usd(cost) if cost else ""]
+    return [screen.symbol(task.state), (task.id, "bold"), number, agents, took, cents(cost) if cost else ""]
 
 
 def _tell_killed(screen: Screen, report: Report) -> None:
@@ -170,7 +170,7 @@ def _tell_killed(screen: Screen, report: Report) -> None:
         f" while it held {killed.task_id} (attempt {killed.fence}). {server} ",
         f"Attempt {lost.fence} was reclaimed {duration(again.started_us - lost.heartbeat_us)} "
         f"after its last sign of life, and {again.agent_id} got the task as attempt "
-        f"{again.fence}: {again.outcome}. The {usd(report.wasted_by_killed())} USD that {killed.agent} "
+        f"{again.fence}: {again.outcome}. The {cents(report.wasted_by_killed())} USD that {killed.agent} "
         f"had spent on it count as waste.",
     )
 

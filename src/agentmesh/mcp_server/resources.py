@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from agentmesh.drawing import Drawing, as_mermaid
 from agentmesh.errors import AgentMeshError, InvalidArgument, NotFound
@@ -82,11 +82,6 @@ class Resource:
             return Place(self.kind) if uri == before else None
         name = uri[len(before) : len(uri) - len(after)]
         return Place(self.kind, unquote(name)) if name and uri == before + name + after else None
-
-    def uri_of(self, name: str) -> str:
-        """The URI of one of these."""
-        before, _, rest = self.uri.partition("{")
-        return before + quote(name, safe="") + rest.partition("}")[2]
 
 
 RESOURCES: Final = (
