@@ -1,0 +1,76 @@
+"""What may go wrong in a bench, as data: a test names it, a scheduler or a session makes it happen.
+
+A fault strikes the `nth` time that somebody reaches `at`: a verb of the board (`claim_task`, `complete_task`, ...) or,
+for a session, a tool; `*` is any. Each kind says what it may cost, so a check can tell damage from noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["kill", "stall", "lost_reply", "lost_request", "duplicate", "delay", "disconnect"]
+
+COSTS: Final[dict[Kind, str]] = {
+    "kill": "the attempt",
+    "stall": "the lease",
+    "lost_reply": "nothing, with a request_id",
+    "lost_request": "nothing",
+    "duplicate": "nothing, with a request_id",
+    "delay": "nothing while the lease lasts",
+    "disconnect": "the attempt, unless the agent resumes it",
+}
+"""What a fault of each kind may legally cost the one it strikes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong. `agent` None strikes whoever comes; `sec` is what a stall or delay takes."""
+
+    kind: Kind
+    at: str = "*"
+    nth: int = 1
+    agent: str | None = None
+    sec: float | None = None
+
+    def __str__(self) -> str:
+        """As a test would write it: `kill at complete_task, for coder-1`."""
+        place = "" if self.at == "*" else f" at {self.at}"
+        turn = "" if self.nth == 1 else f", time {self.nth}"
+        took = "" if self.sec is None else f", {self.sec:g} s"
+        return f"{self.kind}{place}{turn}{took}" + (f", for {self.agent}" if self.agent else "")
+
+
+def kill(at: str = "*", nth: int = 1, *, agent: str | None = None) -> Fault:
+    """The agent dies before it does that; nobody says so to the board."""
+    return Fault("kill", at, nth, agent)
+
+
+def stall(at: str = "*", nth: int = 1, *, sec: float | None = None, agent: str | None = None) -> Fault:
+    """The agent stands still before it does that: `sec` seconds of board time, by default just past its lease."""
+    return Fault("stall", at, nth, agent, sec)
+
+
+def lost_reply(at: str, nth: int = 1, *, agent: str | None = None) -> Fault:
+    """It is done, but the answer never arrives."""
+    return Fault("lost_reply", at, nth, agent)
+
+
+def lost_request(at: str, nth: int = 1, *, agent: str | None = None) -> Fault:
+    """It is never done, and no answer arrives."""
+    return Fault("lost_request", at, nth, agent)
+
+
+def duplicate(at: str, nth: int = 1, *, agent: str | None = None) -> Fault:
+    """It arrives twice; the second answer is thrown away."""
+    return Fault("duplicate", at, nth, agent)
+
+
+def delay(at: str, sec: float, nth: int = 1, *, agent: str | None = None) -> Fault:
+    """It arrives `sec` seconds of board time late."""
+    return Fault("delay", at, nth, agent, sec)
+
+
+def disconnect(at: str = "*", nth: int = 1, *, agent: str | None = None) -> Fault:
+    """The connection breaks before it arrives."""
+    return Fault("disconnect", at, nth, agent)
