@@ -74,3 +74,14 @@ def delay(at: str, sec: float, nth: int = 1, *, agent: str | None = None) -> Fau
 def disconnect(at: str = "*", nth: int = 1, *, agent: str | None = None) -> Fault:
     """The connection breaks before it arrives."""
     return Fault("disconnect", at, nth, agent)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMark:
+    """A fault that struck: when, whom, where, and what it did in one clause."""
+
+    at_us: int
+    fault: Fault
+    agent: str
+    at: str
+    what: str
