@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+from time import monotonic  # the real one, even where a test has put another into `time`
 from typing import Protocol
 
 from agentmesh.model import Micros
@@ -50,12 +51,12 @@ class Patience:
     """A stretch of real time that several waits for locks share; nothing on a board depends on it."""
 
     def __init__(self, us: int) -> None:
-        self._end = time.monotonic() + us / 1_000_000
+        self._end = monotonic() + us / 1_000_000
 
     @property
     def left_sec(self) -> float:
         """What is left of it."""
-        return max(self._end - time.monotonic(), 0.0)
+        return max(self._end - monotonic(), 0.0)
 
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

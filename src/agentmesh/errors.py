@@ -295,6 +295,13 @@ class ReadOnly(StoreError):
     hint = "Give this user write access to the board file and to the folder it is in."
 
 
+class OnTestClock(StoreError):
+    """The board goes by a test's clock, and was to be written by another; or the other way round."""
+
+    code = "on_test_clock"
+    hint = "Only read it, or write it on its own clock: start the server with --test-clock."
+
+
 class Corrupt(StoreError):
     """The board file is damaged."""
 

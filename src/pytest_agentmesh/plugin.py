@@ -1,1 +1,138 @@
 """The pytest plugin: what pytest is told at its start. It imports nothing heavy: every start of pytest pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_agentmesh import settings
+from pytest_agentmesh.bench import BENCH, CARRIED, USED, Bench
+
+pytest_plugins = ("pytest_agentmesh.fixtures",)
+
+FACTORY_NOTE = (
+    "agentmesh: the fixtures of a test are made once, and all examples would share one board. Ask for "
+    "mesh_board_factory and open a board in each example: with mesh_board_factory() as board: ..."
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options and ini keys."""
+    settings.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read what was said; make the marker known."""
+    config.addinivalue_line(
+        "markers",
+        "agentmesh(seed=, storage=, transport=, unchecked=): how the boards of a test are made, "
+        'and which promises are not looked at when it ends, as unchecked="P8"',
+    )
+    config.stash[BENCH] = Bench(settings.of_run(config))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """One line: what can be changed."""
+    said = config.stash[BENCH].settings
+    order = "drawn from the seed" if said.explore else "first come, first served"
+    return f"agentmesh: seed={said.seed} storage={said.storage} transport={said.transport} swarms={order}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests with a board end in time, if pytest-timeout is there and nobody said otherwise."""
+    deadline = config.stash[BENCH].settings.deadline_sec
+    if not deadline or not config.pluginmanager.hasplugin("timeout") or _has_timeout(config):
+        return
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        if any(name.startswith("mesh_") for name in names) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(deadline, method=_method()))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Know which test runs."""
+    bench = item.config.stash[BENCH]
+    bench.item = item
+    try:
+        return (yield)
+    finally:
+        bench.item = None
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Look at the boards of a test right after its body."""
+    __tracebackhide__ = True
+    bench = item.config.stash[BENCH]
+    try:
+        result = yield
+    except BaseException:
+        bench.after_failure(item)
+        raise
+    bench.after_body(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Carry to the summary what became of the boards; a broken promise is no expected failure."""
+    if call.excinfo is not None and type(call.excinfo.value).__name__ == "FailedHealthCheck" and _has_board(item):
+        call.excinfo.value.add_note(FACTORY_NOTE)
+    report = yield
+    used = item.stash.get(USED, None)
+    if used is None:
+        return report
+    used.failed |= report.failed
+    if call.excinfo is not None and used.broken and type(call.excinfo.value).__name__ == "BrokenPromise":
+        report.outcome = "failed"
+        used.failed = True
+        report.__dict__.pop("wasxfail", None)
+    if call.when == "teardown":
+        setattr(report, CARRIED, used.facts())
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What became of the boards of all tests, wherever they ran. Only the process with a terminal says so."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    facts = [getattr(report, CARRIED) for report in reports if hasattr(report, CARRIED)]
+    boards = sum(fact["boards"] for fact in facts)
+    broken = sorted({name for fact in facts for name in fact["broken"]})
+    kept = sorted({path for fact in facts for path in fact["kept"]})
+    if not boards or (terminalreporter.verbosity < 0 and not broken and not kept):
+        return
+    verdict = f"{_count(len(broken), 'promise')} broken" if broken else "all promises kept"
+    terminalreporter.section("agentmesh")
+    terminalreporter.line(f"{_count(boards, 'board')}, {verdict}")
+    for name in broken:
+        terminalreporter.line(f"broken: {name}")
+    for path in kept:
+        terminalreporter.line(f"kept: {path}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _has_board(item: pytest.Item) -> bool:
+    return "mesh_board" in getattr(item, "fixturenames", ())
+
+
+def _has_timeout(config: pytest.Config) -> bool:
+    """Whether the user has set a timeout of his own, in a place where pytest-timeout looks."""
+    import os
+
+    said = (config.getoption("timeout", None), config.getini("timeout"), os.environ.get("PYTEST_TIMEOUT"))
+    return any(said)
+
+
+def _method() -> str:
+    """A signal fails the one test; a thread, where there are no signals, ends the run."""
+    import signal
+
+    return "signal" if hasattr(signal, "SIGALRM") else "thread"

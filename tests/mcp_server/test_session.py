@@ -14,7 +14,7 @@ SECOND_US = 1_000_000
 def session(board, clock, monkeypatch):
     """A session whose keepalive runs when the test says so: its thread never starts."""
     session = Session(board, keepalive_sec=900, clock=clock)
-    monkeypatch.setattr(session, "_keep", lambda: None)
+    monkeypatch.setattr(session, "_keep", lambda _: None)
     return session
 
 

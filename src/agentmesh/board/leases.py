@@ -68,6 +68,8 @@ def renew(change: Change, lease: Lease) -> Lease:
     expires = max(min(change.now + row["lease_timeout_us"], last), row["expires_us"])
     heartbeat = max(change.now, row["heartbeat_us"])
     change.change_attempt("renew_attempt", row, heartbeat_us=heartbeat, lease_expires_us=expires)
+    if change.tx.on_test_clock:  # elsewhere they would be most of the history
+        change.event("heartbeat", row, fence=row["fence"], agent_id=row["agent_id"], expires_us=expires)
     return replace(lease, expires_us=expires)
 
 

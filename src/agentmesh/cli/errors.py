@@ -60,6 +60,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "overloaded": 38,
     "unsafe_tokens": 39,
     "configuration_refused": 40,
+    "on_test_clock": 41,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

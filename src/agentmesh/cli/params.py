@@ -188,6 +188,11 @@ def keepalive_option() -> Decorator:
     )
 
 
+def test_clock_option() -> Decorator:
+    """Whether the board is a test's."""
+    return click.option("--test-clock", is_flag=True, help="Serve a test's board, on the clock that its test turns.")
+
+
 def durability_option() -> Decorator:
     """What a commit survives."""
     return click.option(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agentmesh.cli.command import App, command
-from agentmesh.cli.params import AGENT_VARIABLE, durability_option, keepalive_option, profile_option
+from agentmesh.cli.params import AGENT_VARIABLE, durability_option, keepalive_option, profile_option, test_clock_option
 
 
 @command()
@@ -21,6 +21,7 @@ from agentmesh.cli.params import AGENT_VARIABLE, durability_option, keepalive_op
 @profile_option("all")
 @keepalive_option()
 @durability_option()
+@test_clock_option()
 @click.option(
     "--front",
     type=click.Choice(["own", "sdk"]),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agentmesh.cli.command import App, command
-from agentmesh.cli.params import durability_option, keepalive_option
+from agentmesh.cli.params import durability_option, keepalive_option, test_clock_option
 
 PORT = 8765
 
@@ -31,6 +31,7 @@ PORT = 8765
 )
 @keepalive_option()
 @durability_option()
+@test_clock_option()
 @click.pass_obj
 def serve(app: App, /, **how: Any) -> int:
     """Serve the board to many agents over MCP, on HTTP."""

@@ -6,20 +6,21 @@ import asyncio
 import os
 import signal
 import threading
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NoReturn
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from agentmesh import limits
-from agentmesh.board.facade import Board
 from agentmesh.mcp_server.lanes import Lanes
 from agentmesh.mcp_server.log import flush, log_exception
 from agentmesh.mcp_server.offer import offer
+from agentmesh.mcp_server.opening import open_served
 from agentmesh.mcp_server.profiles import DEFAULT, Profile
 from agentmesh.mcp_server.sdk import Caller, Desk
 from agentmesh.mcp_server.session import KEEPALIVE_SEC, Session
 from agentmesh.mcp_server.stdio import INTERRUPTED, End
+from agentmesh.store.base import Durability
 
 PATIENCE_SEC: Final = 1.0
 
@@ -30,7 +31,8 @@ def serve_sdk_stdio(
     agent: str | None = None,
     profile: Profile = DEFAULT,
     keepalive_sec: float = KEEPALIVE_SEC,
-    durability: Literal["full", "normal"] = "full",
+    durability: Durability = "full",
+    test_clock: bool = False,
 ) -> NoReturn:
     """Serve one MCP client, as `serve_stdio` does.
 
@@ -39,7 +41,7 @@ def serve_sdk_stdio(
     if agent is not None:
         limits.name("agent", agent)
     lanes = Lanes()
-    with Board.open(board_path, durability=durability) as board:
+    with open_served(board_path, durability=durability, test_clock=test_clock) as board:
         session = Session(board, agent=agent, profile=profile, keepalive_sec=keepalive_sec)
         caller = Caller(session, offer(profile))
         server = Desk(lambda _: caller, lanes).server()

@@ -8,6 +8,7 @@ lease is lost or its task has ended: the board then gives the true reason, or th
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from agentmesh.mcp_server.arguments import Arguments
 from agentmesh.mcp_server.log import log, log_exception
 from agentmesh.mcp_server.profiles import ADOPTING, DEFAULT, Profile
 from agentmesh.model import OPERATOR, Json, Lease
+from agentmesh.store.base import Alarm
 
 if TYPE_CHECKING:
     from agentmesh.board.claim import Claim
@@ -81,9 +83,8 @@ class Session:
         self._clock = clock or board.store.clock
         self._held: dict[tuple[str, str], Held] = {}
         self._lock = threading.Lock()
-        self._changed = threading.Event()
+        self._alarm: Alarm | None = None
         self._closed = False
-        self._thread: threading.Thread | None = None
 
     def speaker(self, named: Json) -> Json:
         """Whom a call speaks for, given what it says itself.
@@ -105,10 +106,10 @@ class Session:
         with self._lock:
             self._held[agent_id, claim.task.id] = held
             self._forget_oldest()
-            if self._thread is None and self._keepalive_us > 0:
-                self._thread = threading.Thread(target=self._keep, name="keepalive", daemon=True)
-                self._thread.start()
-        self._changed.set()
+            if self._alarm is None and self._keepalive_us > 0:
+                self._alarm = self.board.store.alarm()
+                threading.Thread(target=self._keep, args=(self._alarm,), name="keepalive", daemon=True).start()
+        self._ring()
 
     def lease(self, arguments: Arguments) -> Lease:
         """Take task, agent and token out of the arguments; the token may be a remembered one.
@@ -147,7 +148,7 @@ class Session:
             for (_, held_id), held in self._held.items():
                 if held_id == task_id:
                     held.named_us = now_us
-                    self._changed.set()
+        self._ring()
 
     def ended(self, lease: Lease) -> None:
         """The attempt is over: renew it no more."""
@@ -169,7 +170,12 @@ class Session:
     def close(self) -> None:
         """End the keepalive. No lease is released: it runs out, unless its holder comes back."""
         self._closed = True
-        self._changed.set()
+        self._ring()
+
+    def _ring(self) -> None:
+        """Have the keepalive look anew."""
+        if self._alarm is not None:
+            self._alarm.ring()
 
     def _cared_for(self, now_us: int) -> list[Held]:
         oldest_us = now_us - self._keepalive_us
@@ -197,12 +203,12 @@ class Session:
             over = (key for key, held in self._held.items() if held.over)
             del self._held[next(over, next(iter(self._held)))]
 
-    def _keep(self) -> None:
+    def _keep(self, alarm: Alarm) -> None:
         pause_us: int | None = None
-        while not self._closed:
-            self._changed.wait(None if pause_us is None else pause_us / 1_000_000)
-            self._changed.clear()
-            pause_us = None if self._closed else self.renew()
+        with contextlib.closing(alarm):
+            while not self._closed:
+                alarm.wait(pause_us)
+                pause_us = None if self._closed else self.renew()
 
 
 @dataclass(slots=True, eq=False)

@@ -19,15 +19,15 @@ import signal
 import threading
 from functools import partial
 from types import FrameType
-from typing import Final, Literal
+from typing import Final
 
 from agentmesh import limits
-from agentmesh.board.facade import Board
 from agentmesh.mcp_server import about, protocol, resources
 from agentmesh.mcp_server.calls import Calls, Flight, Send, Work
 from agentmesh.mcp_server.conversation import Ask, Conversation, Listen, PromptGet, ResourceRead, Subscribe, ToolCall
 from agentmesh.mcp_server.log import flush, log, log_exception
 from agentmesh.mcp_server.offer import Offer, offer
+from agentmesh.mcp_server.opening import open_served
 from agentmesh.mcp_server.profiles import DEFAULT, Profile
 from agentmesh.mcp_server.protocol import Message, Notification, Refused, Request
 from agentmesh.mcp_server.reply import result_of
@@ -35,6 +35,7 @@ from agentmesh.mcp_server.session import KEEPALIVE_SEC, Call, Session
 from agentmesh.mcp_server.updates import Subscriptions, listen
 from agentmesh.mcp_server.wire import LONGEST_LINE, Wire
 from agentmesh.model import Json
+from agentmesh.store.base import Durability
 
 LOOK_MS: Final = 500
 """How often the main thread looks whether the parent is still there."""
@@ -212,7 +213,8 @@ def serve_stdio(
     agent: str | None = None,
     profile: Profile = DEFAULT,
     keepalive_sec: float = KEEPALIVE_SEC,
-    durability: Literal["full", "normal"] = "full",
+    durability: Durability = "full",
+    test_clock: bool = False,
 ) -> int:
     """Serve one MCP client on stdin and stdout until it goes or the process is told to end.
 
@@ -222,6 +224,7 @@ def serve_stdio(
         profile: What the session is shown.
         keepalive_sec: How long after the last call that named a task its lease is renewed.
         durability: As `Board.open` takes it.
+        test_clock: Whether it is a test's board, which goes by the clock cell beside it.
 
     Returns:
         The exit code of the process.
@@ -232,7 +235,7 @@ def serve_stdio(
     wire = Wire.take()
     if agent is not None:
         limits.name("agent", agent)
-    with Board.open(board_path, durability=durability) as board:
+    with open_served(board_path, durability=durability, test_clock=test_clock) as board:
         session = Session(board, agent=agent, profile=profile, keepalive_sec=keepalive_sec)
         return serve(wire, session, offer(profile))
 

@@ -21,6 +21,7 @@ HINTS: Final[Mapping[str, str]] = {
     "board_not_found": "Tell your user that there is no board at this place.",
     "board_exists": "Tell your user that there is a board at this place already.",
     "board_replaced": _RESTART,
+    "on_test_clock": "Tell your user that this board belongs to a test, and this server goes by another clock.",
     "board_closed": _RESTART,
     "forked_board": _RESTART,
 }

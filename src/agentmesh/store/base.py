@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from agentmesh.clock import Chance, Clock, SystemClock, system_chance
+from agentmesh.clock import Chance, Clock, system_chance
 from agentmesh.model import Micros
 from agentmesh.upkeep import Backup, Observation
 
@@ -48,6 +48,11 @@ class Transaction(Protocol):
     @property
     def now(self) -> Micros:
         """The one instant at which everything in this transaction happens."""
+        ...
+
+    @property
+    def on_test_clock(self) -> bool:
+        """Whether a test turns the board's clock; its history then tells more."""
         ...
 
     def execute(self, statement: str, /, **values: Value) -> int:
@@ -87,6 +92,22 @@ class Waiter(Protocol):
         ...
 
 
+class Alarm(Protocol):
+    """The sleep of a timer in this process, on the board's clock."""
+
+    def wait(self, timeout_us: int | None) -> None:
+        """Sleep until the time is over or the alarm was rung; it may end early."""
+        ...
+
+    def ring(self) -> None:
+        """End the sleep, from another thread."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
 class Store(Protocol):
     """A board's engine. `work` may be run more than once: it must not touch anything but its transaction."""
 
@@ -94,6 +115,9 @@ class Store(Protocol):
     schema: int
     clock: Clock
     chance: Chance
+    on_test_clock: bool
+    writes: bool
+    """False for a test's board that was opened without the clock of its test."""
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a write transaction; its effects are durable when this returns."""
@@ -117,6 +141,10 @@ class Store(Protocol):
 
     def waiter(self, *, for_tasks: bool) -> Waiter:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
+        ...
+
+    def alarm(self) -> Alarm:
+        """A sleep on the board's clock, for a timer."""
         ...
 
     def poke(self, count: int) -> None:
@@ -145,7 +173,7 @@ class StoreOptions:
     busy_timeout_us: int = 5_000_000
     gated: bool = True
     bulk: bool = False
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock | None = None
     chance: Chance = field(default_factory=system_chance)
     probe: Probe | None = None
     mounts: Path = Path("/proc/mounts")

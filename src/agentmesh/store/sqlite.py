@@ -16,18 +16,22 @@ from typing import Any, TypeVar
 
 import apsw
 
+from agentmesh.cell import CellClock
 from agentmesh.clock import Patience
-from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard
+from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard, OnTestClock
 from agentmesh.model import Micros
 from agentmesh.store import migrate
-from agentmesh.store.base import Progress, Row, StoreOptions, Value, Waiter
+from agentmesh.store.base import Alarm, Progress, Row, StoreOptions, Value, Waiter
 from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.gate import Gate
 from agentmesh.store.observations import trouble
+from agentmesh.store.parking import ClockedAlarm, ClockedWaiter
 from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import translated, typed
-from agentmesh.store.sqlite_open import ENGINE, locate, meta, open_connection
+from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection
 from agentmesh.store.statements import in_dialect, in_order
+from agentmesh.store.timing import FACT, timing
+from agentmesh.store.waiting import Alarm as RealAlarm
 from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
 from agentmesh.upkeep import Backup, Observation
 
@@ -44,12 +48,13 @@ class SqliteTransaction:
     It serves one transaction after another, and so does its cursor: a new one for each statement costs 0.4 us.
     """
 
-    __slots__ = ("_columns", "_probe", "_statements", "connection", "cursor", "now")
+    __slots__ = ("_columns", "_probe", "_statements", "connection", "cursor", "now", "on_test_clock")
 
     def __init__(self, store: SqliteStore, connection: apsw.Connection) -> None:
         self.connection = connection
         self.cursor = connection.cursor()
         self.now = Micros(0)
+        self.on_test_clock = store.on_test_clock
         self._statements = store.statements
         self._columns = store.columns
         self._probe = store.options.probe
@@ -106,7 +111,6 @@ class SqliteStore:
 
     def __init__(self, path: Path, options: StoreOptions) -> None:
         self.options = options
-        self.clock = options.clock
         self.chance = options.chance
         self.statements = {name: "" if name.startswith(LOCKS) else sql for name, sql in in_dialect(DIALECT).items()}
         self.columns: dict[str, tuple[str, ...]] = {}
@@ -115,11 +119,15 @@ class SqliteStore:
             gate = Path(f"{self.path}.gate")
             self._writer = open_connection(self.path, options)
             try:
+                self._timing = timing(self.path, options.clock, turned=fact(self._writer, FACT) is not None)
                 place = berth_folder(meta(self._writer, "board_id"), self.path.stat().st_ino)
                 self._gate = Gate(gate)  # only now: nothing appears beside a file that is not a board
             except BaseException:
                 self._writer.close()
                 raise
+        self.clock = self._timing.clock
+        self.on_test_clock = self._timing.turned
+        self.writes = self._timing.writes
         self._transaction = SqliteTransaction(self, self._writer)
         self._name = str(self.path)  # to stat a Path costs 1 us more
         self._pid = os.getpid()
@@ -139,6 +147,8 @@ class SqliteStore:
     def write(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` in a write transaction; its effects are durable when this returns."""
         self._ready("transaction")
+        if not self.writes:
+            raise OnTestClock(f"The board {self.path} goes by a test's clock, which was not given.")
         patience = Patience(self.options.busy_timeout_us)  # one for all three locks
         if not self._turn.acquire(blocking=False) and not self._turn.acquire(timeout=patience.left_sec):
             raise Busy(f"The board {self.path} was busy with other threads of this process for too long.")
@@ -239,9 +249,13 @@ class SqliteStore:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
         self._ready()
         berth = self._berth if for_tasks else None  # a reader of history in the queue would swallow pokes
-        waiter = SleepingWaiter(berth, self._data_version, self._waiters.discard)
+        waiter = self._sleeper(berth)
         self._waiters.add(waiter)
         return waiter
+
+    def alarm(self) -> Alarm:
+        """A sleep on the board's clock, for a timer."""
+        return ClockedAlarm(self.clock, self.chance) if isinstance(self.clock, CellClock) else RealAlarm()
 
     def poke(self, count: int) -> None:
         """Wake up to `count` waiters, chosen at random."""
@@ -273,6 +287,8 @@ class SqliteStore:
             if self._berth:
                 self._berth.close()
             self._gate.close()
+            if self._timing.own and isinstance(self.clock, CellClock):
+                self.clock.close()
 
     def _allow(self, left_sec: float) -> None:
         """Let SQLite wait for its lock as long as this call has left; told only when it is another time by a tenth."""
@@ -326,6 +342,11 @@ class SqliteStore:
             yield reader.connection
         finally:
             self._give_back(reader)
+
+    def _sleeper(self, berth: Berth | None) -> SleepingWaiter:
+        if isinstance(self.clock, CellClock):
+            return ClockedWaiter(berth, self._data_version, self._waiters.discard, clock=self.clock, chance=self.chance)
+        return SleepingWaiter(berth, self._data_version, self._waiters.discard)
 
     def _data_version(self) -> int:
         """A number that changes whenever anything is committed to the file by any connection."""

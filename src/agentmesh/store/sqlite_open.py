@@ -8,12 +8,14 @@ from pathlib import Path
 
 import apsw
 
-from agentmesh.clock import Chance, word
+from agentmesh.cell import CellClock
+from agentmesh.clock import word
 from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, ReadOnly, StoreError, UnsupportedFileSystem
 from agentmesh.store import migrate
 from agentmesh.store.base import Durability, StoreOptions
 from agentmesh.store.filesystem import refuse_unsupported
 from agentmesh.store.statements import shared_statements
+from agentmesh.store.timing import BESIDE, FACT, refuse_strange
 
 ENGINE = "sqlite"
 APPLICATION_ID = 0x414D5348
@@ -35,6 +37,7 @@ def locate(path: Path, options: StoreOptions) -> Path:
         UnsupportedFileSystem: its mount cannot carry a shared board.
     """
     real = Path(os.path.realpath(path))
+    refuse_strange(real, options.clock)
     if real.is_dir() or (real.exists() and not real.is_file()):
         raise ForeignFile(f"{path} is not a file.")
     if not real.parent.is_dir():
@@ -59,7 +62,7 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
         version = _identify(connection, path, options)
         _configure(connection, path, options)
         if options.upgrade and version < migrate.newest(ENGINE):
-            _upgrade(connection, options.chance)
+            _upgrade(connection, options)
     except BaseException:
         connection.close()
         raise
@@ -120,7 +123,7 @@ def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
-def _upgrade(connection: apsw.Connection, chance: Chance) -> None:
+def _upgrade(connection: apsw.Connection, options: StoreOptions) -> None:
     """Bring the tables to the newest version; the version is read inside the write lock, so any number may race."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -130,7 +133,9 @@ def _upgrade(connection: apsw.Connection, chance: Chance) -> None:
             connection.pragma("user_version", number)
         if version == 0:
             connection.pragma("application_id", APPLICATION_ID)
-            _name_board(connection, word(chance, 12))
+            _add_fact(connection, "board_id", word(options.chance, 12))
+            if isinstance(options.clock, CellClock):
+                _add_fact(connection, FACT, BESIDE)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -138,13 +143,23 @@ def _upgrade(connection: apsw.Connection, chance: Chance) -> None:
         raise
 
 
-def _name_board(connection: apsw.Connection, board_id: str) -> None:
-    connection.execute(shared_statements()["add_fact"], {"key": "board_id", "value": board_id})
+def _add_fact(connection: apsw.Connection, key: str, value: str) -> None:
+    connection.execute(shared_statements()["add_fact"], {"key": key, "value": value})
 
 
 def meta(connection: apsw.Connection, key: str) -> str:
-    """A fact about the board that was written when it was created."""
-    found = connection.execute(shared_statements()["fact"], {"key": key}).get
-    if not isinstance(found, str):
+    """A fact about the board that was written when it was created.
+
+    Raises:
+        StoreError: the board does not tell.
+    """
+    found = fact(connection, key)
+    if found is None:
         raise StoreError(f"The board has no {key!r} in its metadata.")
     return found
+
+
+def fact(connection: apsw.Connection, key: str) -> str | None:
+    """The same for one that not every board has."""
+    found = connection.execute(shared_statements()["fact"], {"key": key}).get
+    return found if isinstance(found, str) else None

@@ -14,6 +14,7 @@ import re
 import selectors
 import socket
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,15 +135,19 @@ class SleepingWaiter:
 
     def wait(self, timeout_us: int) -> bool:
         """Sleep until poked or until the time is over; whether it was a poke."""
-        longest = TICK_US if self._bound else POLL_US
+        return self._sleep(min(max(timeout_us, 0), TICK_US if self._bound else POLL_US))
+
+    def _sleep(self, real_us: int, *more: socket.socket) -> bool:
+        """Sleep until poked, rung, or something arrives at one of `more`; whether it was a poke."""
         listener, name = self._bound or (self._own, "")
         with Watch() as watch:
-            for source in {listener, self._own}:
+            for source in {listener, self._own, *more}:
                 watch.register(source, selectors.EVENT_READ)
-            ready = {key.fileobj for key, _ in watch.select(min(max(timeout_us, 0), longest) / 1_000_000)}
+            ready = {key.fileobj for key, _ in watch.select(real_us / 1_000_000)}
         self._had = frozenset()
-        if self._own in ready:
-            self._own.recv(64)
+        for bell in (self._own, *more):
+            if bell in ready:
+                bell.recv(DATAGRAM)
         if not self._bound or listener not in ready:
             return False
         self._had = frozenset(listener.recv(DATAGRAM).decode().split("\n")) | {name}
@@ -174,6 +179,25 @@ class SleepingWaiter:
                 self._berth.poke(1, had)
         self._own.close()
         self._bell.close()
+
+
+class Alarm:
+    """A timer's sleep, in real time."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+
+    def wait(self, timeout_us: int | None) -> None:
+        """Sleep until the time is over or the alarm was rung; without a time, until it is rung."""
+        self._rung.wait(None if timeout_us is None else timeout_us / 1_000_000)
+        self._rung.clear()
+
+    def ring(self) -> None:
+        """End the sleep, from another thread; one that begins later ends at once."""
+        self._rung.set()
+
+    def close(self) -> None:
+        """There is nothing to give back."""
 
 
 def berth_folder(board_id: str, inode: int) -> Path | None:

@@ -8,22 +8,24 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
 from types import FrameType
-from typing import Final, Literal
+from typing import Final
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from agentmesh.board.facade import Board
 from agentmesh.errors import InvalidArgument
 from agentmesh.mcp_server.http.app import App, Serving
 from agentmesh.mcp_server.http.guards import MOST_HEAD, Hosts
 from agentmesh.mcp_server.http.quiet import quiet_logs
 from agentmesh.mcp_server.log import flush, log
+from agentmesh.mcp_server.opening import open_served
 from agentmesh.mcp_server.session import KEEPALIVE_SEC
 from agentmesh.mcp_server.tokens import Keyring, TokenFile
+from agentmesh.store.base import Durability
 
 MOST_CONNECTIONS: Final = 512
 HEAD_SEC: Final = 10.0
@@ -126,7 +128,8 @@ def serve_http(
     port: int = 0,
     names: Sequence[str] = (),
     keepalive_sec: float = KEEPALIVE_SEC,
-    durability: Literal["full", "normal"] = "full",
+    durability: Durability = "full",
+    test_clock: bool = False,
 ) -> int:
     """Serve the board over HTTP until a signal ends it. To be called in the main thread.
 
@@ -137,6 +140,7 @@ def serve_http(
         names: Further names under which clients ask for this server, each with its port unless it is the same.
         keepalive_sec: How long after the last call that named a task its lease is renewed.
         durability: As `Board.open` takes it.
+        test_clock: Whether it is a test's board, which goes by the clock cell beside it.
 
     Returns:
         The exit code of the process.
@@ -153,7 +157,8 @@ def serve_http(
             "other machines could reach this address, and the board has no tokens",
             hint="Add one with `agentmesh token add AGENT`, or listen on 127.0.0.1.",
         )
-    with listen(address, port) as listener, Board.open(board_path, create=False, durability=durability) as board:
+    opening = partial(open_served, board_path, create=False, durability=durability, test_clock=test_clock)
+    with listen(address, port) as listener, opening() as board:
         served = Serving(board, keyring, keepalive_sec=keepalive_sec)
         server = Server(served, listener, [*names, *_names_of(host, address)])
         quiet_logs()

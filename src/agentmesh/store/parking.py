@@ -1,0 +1,88 @@
+"""Waiting on a test clock: what ends a wait is the clock being turned, and whoever turns it knows who still waits.
+
+A parked waiter sleeps on one socket more, in a folder that belongs to the cell; turning the clock pokes them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agentmesh.cell import PARKED, TIMER, CellClock
+from agentmesh.clock import Chance
+from agentmesh.store.waiting import POLL_US, TICK_US, Berth, SleepingWaiter, berth_folder
+
+LONG_US = 1 << 60
+
+
+class ClockedWaiter(SleepingWaiter):
+    """A waiter whose time is over when the cell says so.
+
+    A round begins with a look at the cell's generation. If the clock is turned before the waiter has parked, what its
+    caller took for the time is old, and `wait` returns at once for another round.
+    """
+
+    def __init__(
+        self,
+        berth: Berth | None,
+        version: Callable[[], int],
+        left: Callable[[SleepingWaiter], None],
+        *,
+        clock: CellClock,
+        chance: Chance,
+        kind: int = PARKED,
+    ) -> None:
+        super().__init__(berth, version, left)
+        self._clock = clock
+        self._kind = kind
+        self._seen_turn = clock.generation
+        self._place = clock.take_part()
+        self._bells = clock_berth(clock, chance)
+        self._bell_here = self._bells.bind() if self._bells else None
+
+    def wait(self, timeout_us: int) -> bool:
+        """Sleep until poked, or until the clock was turned; whether it was a poke."""
+        clock, turn = self._clock, self._seen_turn
+        if clock.generation == turn and timeout_us > 0:
+            self._place.park(clock.now_us() + timeout_us, turn, self._kind)
+            bells = [self._bell_here[0]] if self._bell_here else []
+            poked = self._sleep(TICK_US if self._bound and bells else POLL_US, *bells)
+            self._place.run()
+        else:
+            poked = False
+        self._seen_turn = clock.generation
+        return poked
+
+    def close(self) -> None:
+        """Leave the queue, and the clock."""
+        super().close()
+        self._place.leave()
+        if self._bells:
+            if self._bell_here:
+                self._bells.leave(*self._bell_here)
+            self._bells.close()
+
+
+class ClockedAlarm:
+    """A timer's sleep on a test clock; `kind` says whether anybody waits for it."""
+
+    def __init__(self, clock: CellClock, chance: Chance, kind: int = TIMER) -> None:
+        self._waiter = ClockedWaiter(None, lambda: 0, lambda _: None, clock=clock, chance=chance, kind=kind)
+
+    def wait(self, timeout_us: int | None) -> None:
+        """Sleep until the clock was turned or the alarm was rung."""
+        self._waiter.wait(LONG_US if timeout_us is None else timeout_us)
+
+    def ring(self) -> None:
+        """End the sleep, from another thread."""
+        self._waiter.ring()
+
+    def close(self) -> None:
+        """Give the place at the clock back."""
+        self._waiter.close()
+
+
+def clock_berth(clock: CellClock, chance: Chance) -> Berth | None:
+    """Where those sleep who wait on a cell, and whoever turns it pokes them; None where there are no sockets."""
+    folder = berth_folder("clock", clock.path.stat().st_ino)
+    berth = Berth(folder, chance) if folder else None
+    return berth if berth and berth.usable() else None

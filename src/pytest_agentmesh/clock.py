@@ -1,0 +1,291 @@
+"""The clock of a test board, in the hands of its test.
+
+Time stands still until the test turns it. `advance` stops at every deadline on the way and lets whoever waits for it
+see that instant, as real time would; one leap over all of them is `jump`, which is what a laptop does that slept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from agentmesh import Board
+from agentmesh.cell import AGENT, PARKED, RUNNING, TIMER, CellClock, Stand
+from agentmesh.clock import Patience, system_chance
+from agentmesh.model import EntryFacts, State, Task
+from agentmesh.store.parking import LONG_US, ClockedAlarm, clock_berth
+from pytest_agentmesh.durations import Duration, micros, words
+
+PATIENCE_US: Final = 20_000_000
+"""How long, in real time, those who wait may need to see a new time; more means that somebody hangs."""
+BREATH_SEC: Final = 0.0005
+EVERYBODY: Final = 1 << 30
+PAGE: Final = 500
+
+Kind = Literal["lease", "scheduled", "entry", "storm", "wait", "timer"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Deadline:
+    """An instant at which time alone changes something: a lease runs out, a call that waits gives up."""
+
+    at_us: int
+    kind: Kind
+    what: str
+
+    def __str__(self) -> str:
+        """As a failure message shows it."""
+        return f"{instant(self.at_us)}  {self.what}"
+
+
+class ClockStuck(RuntimeError):
+    """Somebody who waits on the clock does not take note of the new time."""
+
+
+class MeshClock:
+    """Turns the time of one board, for every thread and process that has it open."""
+
+    def __init__(self, cell: CellClock, board: Board | None = None) -> None:
+        """Take a cell in hand; `board` is the one whose deadlines are visited."""
+        self.cell = cell
+        self.board = board
+        self._berth = clock_berth(cell, system_chance())
+        self._turning = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<MeshClock {instant(self.now_us())}>"
+
+    @property
+    def now(self) -> datetime:
+        """The time, UTC."""
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.now_us())
+
+    def now_us(self) -> int:
+        """The time in microseconds since the Unix epoch, UTC."""
+        return self.cell.now_us()
+
+    def advance(self, duration: Duration) -> datetime:
+        """Let time pass, with a stop at every deadline on the way; the time it then is.
+
+        Returns when each call that waits has seen the last instant: it has returned, or it waits on.
+
+        Raises:
+            ValueError: the duration is negative; `jump` goes back.
+            ClockStuck: somebody who waits does not take note.
+        """
+        us = micros(duration)
+        if us < 0:
+            raise ValueError(f"advance() goes forward only, not by {words(us)}; jump() sets the clock back")
+        with self._turning:
+            until_us = self.now_us() + us
+            self._settle()
+            while (due_us := self._next_us()) is not None and due_us < until_us:
+                self._turn(due_us)
+            self._turn(until_us)
+        return self.now
+
+    def to_next(self) -> Deadline:
+        """Go to the next deadline; which it is.
+
+        Raises:
+            AssertionError: there is none.
+        """
+        with self._turning:
+            self._settle()
+            ahead = [due for due in self.deadlines() if due.at_us > self.now_us()]
+            if not ahead:
+                raise AssertionError(f"no deadline is ahead of {instant(self.now_us())}: nothing waits for the clock")
+            self._turn(ahead[0].at_us)
+        return ahead[0]
+
+    def run_until(self, condition: Callable[[], object], *, within: Duration = "1h") -> datetime:
+        """Let time pass from deadline to deadline until `condition()` is true; the time it then is.
+
+        Raises:
+            AssertionError: it is not true `within` that time of the board.
+        """
+        with self._turning:
+            began_us = self.now_us()
+            last_us = began_us + micros(within)
+            self._settle()
+            while not condition():
+                if self.now_us() >= last_us:
+                    raise AssertionError(self._never(condition, last_us - began_us))
+                due_us = self._next_us()
+                self._turn(last_us if due_us is None else min(due_us, last_us))
+        return self.now
+
+    def jump(self, duration: Duration) -> datetime:
+        """Set the clock, forward or back, in one leap: what lies between comes late, and all at once.
+
+        Raises:
+            ClockStuck: somebody who waits does not take note.
+        """
+        with self._turning:
+            self._turn(self.now_us() + micros(duration))
+        return self.now
+
+    def hold(self) -> contextlib.AbstractContextManager[None]:
+        """`with clock.hold():` keeps `autojump` from moving the clock: real work is under way that it cannot see."""
+        return self.cell.hold()
+
+    @contextlib.contextmanager
+    def taking_part(self) -> Iterator[None]:
+        """Count as an agent: `autojump` moves the clock only while every agent waits in a call or sleeps on it."""
+        place = self.cell.take_part(AGENT)
+        try:
+            yield
+        finally:
+            place.leave()
+
+    def sleep(self, duration: Duration) -> None:
+        """What an agent does that works for so long: wait until the clock has been turned so far."""
+        until_us = self.now_us() + micros(duration)
+        with contextlib.closing(ClockedAlarm(self.cell, system_chance(), PARKED)) as alarm:
+            while (left_us := until_us - self.now_us()) > 0:
+                alarm.wait(left_us)
+
+    @contextlib.contextmanager
+    def autojump(self, waiting: int | None = None) -> Iterator[None]:
+        """Move the clock by itself, to the next deadline, whenever all who take part wait.
+
+        Args:
+            waiting: how many calls must wait for that; by default as many as there are agents (`taking_part`, open
+                sessions), and at least one.
+        """
+        over = threading.Event()
+        mover = threading.Thread(target=self._move, args=(over, waiting), name="autojump", daemon=True)
+        mover.start()
+        try:
+            yield
+        finally:
+            over.set()
+            mover.join()
+
+    def until_waiting(self, calls: int = 1) -> None:
+        """Wait, in real time, until so many calls wait on the clock: to know that another thread sleeps.
+
+        Raises:
+            ClockStuck: they do not come to it.
+        """
+        patience = Patience(PATIENCE_US)
+        while sum(stand.kind == PARKED for stand in self.cell.stands()) < calls:
+            if not patience.left_sec:
+                raise ClockStuck(f"fewer than {calls} calls wait on the clock\n{self._told()}")
+            _breathe()
+
+    def deadlines(self) -> list[Deadline]:
+        """Who waits for what: all instants ahead at which something is due, soonest first."""
+        found = [*self._waits(), *(self._of_board(self.board) if self.board is not None else ())]
+        return sorted(due for due in found if due.at_us >= self.now_us())
+
+    def close(self) -> None:
+        """Let go of the cell."""
+        if self._berth:
+            self._berth.close()
+        self.cell.close()
+
+    def _turn(self, at_us: int) -> None:
+        self.cell.turn(at_us)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Wait until everybody who waits has seen the time."""
+        patience = Patience(PATIENCE_US)
+        while self._unsettled():
+            if not patience.left_sec:
+                raise ClockStuck(f"a call that waits does not take note of the new time\n{self._told()}")
+            if self._berth:
+                self._berth.poke(EVERYBODY)
+            _breathe()
+
+    def _unsettled(self) -> list[Stand]:
+        generation = self.cell.generation
+        return [stand for stand in self.cell.stands() if stand.kind != AGENT and not _has_seen(stand, generation)]
+
+    def _next_us(self) -> int | None:
+        now_us = self.now_us()
+        return min((due.at_us for due in self.deadlines() if due.at_us > now_us), default=None)
+
+    def _move(self, over: threading.Event, waiting: int | None) -> None:
+        while not over.wait(BREATH_SEC):
+            with self._turning:
+                if not self.cell.held and self._all_wait(waiting) and (due_us := self._next_us()) is not None:
+                    self.cell.turn(due_us)  # not settled here: the next look finds out
+                if self._berth and self._unsettled():
+                    self._berth.poke(EVERYBODY)
+
+    def _all_wait(self, waiting: int | None) -> bool:
+        stands, generation = self.cell.stands(), self.cell.generation
+        if any(stand.kind != AGENT and not _has_seen(stand, generation) for stand in stands):
+            return False
+        agents = sum(stand.kind == AGENT for stand in stands)
+        return sum(stand.kind == PARKED for stand in stands) >= (max(agents, 1) if waiting is None else waiting)
+
+    def _waits(self) -> Iterator[Deadline]:
+        for stand in self.cell.stands():
+            if stand.due_us >= LONG_US:
+                continue
+            if stand.kind == PARKED:
+                yield Deadline(stand.due_us, "wait", f"a call of process {stand.pid} waits")
+            elif stand.kind == TIMER:
+                yield Deadline(stand.due_us, "timer", f"a keepalive of process {stand.pid}")
+
+    def _of_board(self, board: Board) -> Iterator[Deadline]:
+        for task in _tasks(board, "in_progress"):
+            if task.lease_expires_us is not None:
+                yield Deadline(task.lease_expires_us, "lease", f"the lease of {task.id!r}, held by {task.holder}")
+        for task in _tasks(board, "scheduled"):
+            if task.not_before_us is not None:
+                yield Deadline(task.not_before_us, "scheduled", f"{task.id!r} becomes ready")
+        for entry in _entries(board):
+            if entry.expires_us is not None:
+                yield Deadline(entry.expires_us, "entry", f"the entry {entry.namespace}/{entry.key} expires")
+        for plan in board.status().plans:
+            if plan.storm_until_us is not None:
+                yield Deadline(plan.storm_until_us, "storm", f"the breaker of plan {plan.plan!r} closes")
+
+    def _never(self, condition: Callable[[], object], us: int) -> str:
+        name = getattr(condition, "__name__", "the condition")
+        name = "the condition" if name == "<lambda>" else f"{name}()"
+        return f"{name} was not true within {words(us)} of board time\n{self._told()}"
+
+    def _told(self) -> str:
+        waits = "\n".join(f"  {due}" for due in self.deadlines()) or "  nothing"
+        running = sum(stand.kind == RUNNING for stand in self.cell.stands())
+        return f"it is {instant(self.now_us())}; {running} calls are at work; what is due:\n{waits}"
+
+
+def instant(at_us: int) -> str:
+    """An instant as people read it, to the millisecond."""
+    return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at_us)).isoformat(" ", "milliseconds")[:23]
+
+
+def _has_seen(stand: Stand, generation: int) -> bool:
+    return stand.kind in (PARKED, TIMER) and stand.seen == generation
+
+
+def _breathe() -> None:
+    threading.Event().wait(BREATH_SEC)
+
+
+def _tasks(board: Board, state: State) -> Iterator[Task]:
+    cursor: int | None = None
+    while True:
+        page = board.list_tasks(state=state, limit=PAGE, cursor=cursor)
+        yield from page.tasks
+        if (cursor := page.cursor) is None:
+            return
+
+
+def _entries(board: Board) -> Iterator[EntryFacts]:
+    cursor: str | None = None
+    while True:
+        page = board.blackboard.list(limit=PAGE, cursor=cursor)
+        yield from page.entries
+        if (cursor := page.cursor) is None:
+            return

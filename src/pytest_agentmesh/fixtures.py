@@ -1,0 +1,56 @@
+"""What a test may ask for. Nothing of AgentMesh is imported before the first test asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agentmesh.bench import BENCH
+
+if TYPE_CHECKING:
+    from pytest_agentmesh.boards import Boards, MeshBoard
+    from pytest_agentmesh.clock import MeshClock
+
+
+@pytest.fixture(scope="session")
+def _mesh_boards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Boards]:
+    """Where this process makes its boards."""
+    from pytest_agentmesh.boards import Boards
+
+    boards = Boards(lambda: tmp_path_factory.mktemp("agentmesh"))
+    yield boards
+    boards.close()
+
+
+@pytest.fixture
+def mesh_board(request: pytest.FixtureRequest, _mesh_boards: Boards) -> Iterator[MeshBoard]:
+    """A fresh board on a test's clock. When the test ends it must still keep its promises."""
+    with request.config.stash[BENCH].board(request.node, _mesh_boards) as board:
+        yield board
+
+
+@pytest.fixture(scope="session")
+def mesh_board_factory(
+    request: pytest.FixtureRequest, _mesh_boards: Boards
+) -> Callable[..., AbstractContextManager[MeshBoard]]:
+    """Fresh boards for loops and for the examples of a Hypothesis test.
+
+    Each is open for the body of a `with`, and looked at when it ends.
+
+    It takes `storage`, `seed` and `unchecked`, as the marker `agentmesh` does.
+    """
+    bench = request.config.stash[BENCH]
+
+    def make(**said: Any) -> AbstractContextManager[MeshBoard]:
+        return bench.short_board(_mesh_boards, **said)
+
+    return make
+
+
+@pytest.fixture
+def mesh_clock(mesh_board: MeshBoard) -> MeshClock:
+    """The clock of `mesh_board`: it stands still until the test turns it."""
+    return mesh_board.clock
