@@ -22,12 +22,19 @@ def untold(mesh_board, monkeypatch):
     return mesh_board
 
 
+def finished(command):
+    """How a server ended that had nobody to serve."""
+    return subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SEC
+    )
+
+
 @pytest.mark.multiproc
 @pytest.mark.parametrize("front", COMMANDS)
 def test_a_test_board_is_not_served_by_mistake(mesh_board, front):
     """Its agents would live in another time; the error names the way."""
     command = COMMANDS[front](mesh_board.path)
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SEC)
+    done = finished(command)
     assert done.returncode == 41
     assert "--test-clock" in done.stderr
     assert not done.stdout
@@ -38,7 +45,7 @@ def test_a_board_without_a_cell_has_no_test_clock(tmp_path):
     """The flag is no way to freeze a real board."""
     Board.open(tmp_path / "real.db").close()
     command = run_command(tmp_path / "real.db", "--test-clock")
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SEC)
+    done = finished(command)
     assert done.returncode == 2
     assert "no clock cell beside this board" in done.stderr
 
