@@ -10,11 +10,12 @@ import contextlib
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from agentmesh import Board
+from agentmesh import Board, Claim, Event, NoClaim
 from agentmesh.cell import VARIABLE, CellClock, cell_path
 from pytest_agentmesh.clock import MeshClock
 from pytest_agentmesh.promises import BrokenPromise, told, violations
@@ -27,10 +28,15 @@ RAM_DISK: Final = Path("/dev/shm")  # noqa: S108 - a private folder is made in i
 
 
 class MeshBoard(Board):
-    """A board on a test's clock. It is a `Board`; what it has more is for looking."""
+    """A board on a test's clock. It is a `Board`; what it has more is for looking.
+
+    A call that waits, made in the thread that opened the board, moves the clock itself (`MeshClock.autojump`): while
+    this thread waits nobody else turns it.
+    """
 
     clock: MeshClock
     path: Path
+    thread: int
 
     @classmethod
     def on(cls, path: Path, seed: int) -> Self:
@@ -39,10 +45,25 @@ class MeshBoard(Board):
         board = cls.open(path, create=False, durability="normal", clock=cell, chance=random.Random(seed))
         board.path, board.clock = path, MeshClock(cell)
         board.clock.board = board
+        board.thread = threading.get_ident()
         return board
 
     def __repr__(self) -> str:
         return f"<MeshBoard {self.path}>"
+
+    def claim_task(self, agent_id: str, *, wait_sec: float = 0, **wishes: Any) -> Claim | NoClaim:
+        """As `Board.claim_task`."""
+        with self._moving(wait_sec):
+            return super().claim_task(agent_id, wait_sec=wait_sec, **wishes)
+
+    def events(self, after: int = 0, *, wait_sec: float = 0, **wishes: Any) -> list[Event]:
+        """As `Board.events`."""
+        with self._moving(wait_sec):
+            return super().events(after, wait_sec=wait_sec, **wishes)
+
+    def _moving(self, wait_sec: float) -> contextlib.AbstractContextManager[None]:
+        waits_here = wait_sec and threading.get_ident() == self.thread
+        return self.clock.autojump() if waits_here else contextlib.nullcontext()
 
     def discard(self, *, keep: bool) -> None:
         """Close it and, unless it is to be kept, take its folder away."""

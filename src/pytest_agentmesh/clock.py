@@ -16,6 +16,7 @@ from typing import Final, Literal
 from agentmesh import Board
 from agentmesh.cell import AGENT, PARKED, RUNNING, TIMER, CellClock, Stand
 from agentmesh.clock import Patience, system_chance
+from agentmesh.errors import BoardClosed
 from agentmesh.model import EntryFacts, State, Task
 from agentmesh.store.parking import LONG_US, ClockedAlarm, clock_berth
 from pytest_agentmesh.durations import Duration, micros, words
@@ -213,7 +214,7 @@ class MeshClock:
 
     def _move(self, over: threading.Event, waiting: int | None) -> None:
         while not over.wait(BREATH_SEC):
-            with self._turning:
+            with self._turning, contextlib.suppress(BoardClosed):  # the test may close it before it lets the clock go
                 if not self.cell.held and self._all_wait(waiting) and (due_us := self._next_us()) is not None:
                     self.cell.turn(due_us)  # not settled here: the next look finds out
                 if self._berth and self._unsettled():

@@ -193,12 +193,21 @@ def test_run_until_says_what_never_came(mesh_board, mesh_clock):
 
 
 def test_autojump_moves_when_all_wait(mesh_board, mesh_clock):
-    """The test's own call waits for an hour of the board and for no time of ours."""
+    """A call waits for an hour of the board and for no time of ours."""
     held(mesh_board, timeout_sec=3600)
-    with mesh_clock.autojump():
-        while not (claim := mesh_board.claim_task("bob", wait_sec=50)):
+    with mesh_clock.autojump(), ThreadPoolExecutor(1) as pool:
+        while not (claim := pool.submit(mesh_board.claim_task, "bob", wait_sec=50).result(PATIENCE_SEC)):
             assert claim.advice == "wait"
     assert mesh_clock.now.hour == 1
+
+
+def test_a_wait_of_the_tests_own_thread_moves_the_clock(mesh_board, mesh_clock):
+    """Nobody else could turn it meanwhile."""
+    held(mesh_board)
+    assert mesh_board.claim_task("bob", wait_sec=50).task.id == "a"
+    assert mesh_clock.now.second == 30
+    assert mesh_board.events(mesh_board.status().last_seq, wait_sec=5) == []
+    assert mesh_clock.now.second == 35
 
 
 def test_autojump_waits_for_whoever_is_at_work(mesh_board, mesh_clock, waiting):
