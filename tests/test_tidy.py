@@ -20,7 +20,7 @@ SQL_TEXT = re.compile(r"\b(SELECT\b.+\bFROM|INSERT\b.+\bINTO|UPDATE\b.+\bSET|DEL
 EXCEPTION_TO_A_RULE = re.compile(
     r"type:\s*ignore(?P<types>\[[\w, -]+\])?|\bnoqa\b(?P<lint>:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)?"
 )
-WAIT_BY_THE_WALL_CLOCK = re.compile(r"\bsleep\(")
+WAIT_BY_THE_WALL_CLOCK = re.compile(r"(?<!mesh_clock\.)\bsleep\(")
 FOREIGN_PLACE = re.compile(r"(?<![\w.-])/(work|root|home)/|\b(pypi\.org|pythonhosted\.org|npmjs\.(org|com))\b")
 
 

@@ -13,6 +13,7 @@ from pytest_agentmesh.bench import BENCH
 if TYPE_CHECKING:
     from pytest_agentmesh.boards import Boards, MeshBoard
     from pytest_agentmesh.clock import MeshClock
+    from pytest_agentmesh.fake import MeshFake
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +49,14 @@ def mesh_board_factory(
         return bench.short_board(_mesh_boards, **said)
 
     return make
+
+
+@pytest.fixture
+def mesh_fake(request: pytest.FixtureRequest) -> MeshFake:
+    """Makes up tasks, plans, agents and usage; the same for this test in every run with the same seed."""
+    from pytest_agentmesh.fake import MeshFake
+
+    return MeshFake(request.config.stash[BENCH].used(request.node).settings.seed)
 
 
 @pytest.fixture
