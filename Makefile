@@ -29,8 +29,9 @@ conformance: $(VENV)/.stamp-dev ## The public MCP conformance suite and Inspecto
 bench: $(VENV)/.stamp-bench ## Measure, beside other queues
 	$(BIN)/python -m benchmarks $(ARGS)
 
-golden: $(VENV)/.stamp-dev ## Write anew what the tests compare with: the lists of the MCP server, docs/tools.md
+golden: $(VENV)/.stamp-dev ## Write anew what the tests compare with: lists of the MCP server, docs/tools.md, messages of the bench
 	$(BIN)/python -m tests.mcp_server.golden
+	$(BIN)/python -m tests.plugin.golden
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check

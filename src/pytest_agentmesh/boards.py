@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from agentmesh import Board, Claim, Event, NoClaim
 from agentmesh.cell import VARIABLE, CellClock, cell_path
+from pytest_agentmesh.assertions import Assertions
 from pytest_agentmesh.clock import MeshClock
 from pytest_agentmesh.promises import BrokenPromise, told, violations
 
@@ -27,7 +28,7 @@ NAME: Final = "board.db"
 RAM_DISK: Final = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
 
 
-class MeshBoard(Board):
+class MeshBoard(Assertions):
     """A board on a test's clock. It is a `Board`; what it has more is for looking.
 
     A call that waits, made in the thread that opened the board, moves the clock itself (`MeshClock.autojump`): while

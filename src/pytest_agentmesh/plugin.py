@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from typing import Any
 
@@ -136,3 +137,9 @@ def _method() -> str:
     import signal
 
     return "signal" if hasattr(signal, "SIGALRM") else "thread"
+
+
+def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
+    """Explain a comparison of the states of tasks; where nobody has made a state there is none to explain."""
+    assertions = sys.modules.get("pytest_agentmesh.assertions")
+    return None if assertions is None else assertions.compare(config, op, left, right)
