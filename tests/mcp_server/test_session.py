@@ -81,6 +81,18 @@ def test_renewal_ends_some_time_after_the_task_was_last_named(session, claim, cl
     assert do(session, "claim_task", agent_id="bob")["task"]["id"] == "a"
 
 
+def test_the_keepalive_is_woken_only_for_a_task_it_had_given_up(session, claim, clock, monkeypatch):
+    """It has its next look anyway: to be woken by each call would cost that call more than its own work."""
+    claim()
+    rung = []
+    monkeypatch.setattr(session, "_ring", lambda: rung.append(clock.now_us()))
+    do(session, "heartbeat", task_id="a", agent_id="ada")
+    clock.advance(900)
+    assert session.renew() is None
+    do(session, "get_task", task_id="a")
+    assert rung == [clock.now_us()]
+
+
 def test_naming_another_task_helps_this_one_nothing(session, claim, clock):
     """Each lease has its own end."""
     claim("a")

@@ -195,6 +195,20 @@ def test_a_heartbeat_answers_while_twenty_calls_wait(server):
     assert claimed["task"]["id"] == "wanted"
 
 
+def test_a_call_that_takes_long_holds_up_no_ping(board):
+    """It has the thread that reads to itself; then another reads, as often as it takes."""
+    gate = board.with_name("gate")
+    os.mkfifo(gate)
+    with Server(script(board, "open(sys.argv[1].replace('board.db', 'gate')).read()")) as server:
+        for _ in range(2):
+            asked = server.begin_tool("work")
+            with gate.open("w"):  # the call has begun once this is open, and ends when it is closed
+                server.send(PING)
+                assert server.receive() == PONG
+            assert content(server.end(asked)) == {"done": True}
+    assert server.log == []
+
+
 def content_or_none(message):
     """The document of a tool's answer; None for other messages."""
     return content(message) if "result" in message else None

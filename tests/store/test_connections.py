@@ -13,9 +13,11 @@ import pytest
 from agentmesh import Board
 from agentmesh.errors import BoardClosed, BoardReplaced, ForkedBoard
 from tests.support.boards import open_board, violations
+from tests.support.clock import TurnableClock
 from tests.support.interleave import Party, outcome
 from tests.support.patience import until
 from tests.support.processes import descriptors, results
+from tests.support.scene import ACTS, PAST_THE_LEASE_US, prepare
 
 
 @contextlib.contextmanager
@@ -76,6 +78,33 @@ def test_a_board_is_as_durable_as_it_can_be_unless_told_otherwise(board_path):
     """The default syncs each commit: an acknowledged write survives a power cut."""
     with Board.open(board_path) as board:
         assert board.store._writer.pragma("synchronous") == 2
+
+
+def test_every_write_is_synced_but_a_renewal(tmp_path):
+    """Nobody misses a heartbeat after a power cut; whatever follows one is synced again."""
+    scene, found = prepare(tmp_path / "scene.db"), {}
+    for number, name in enumerate(ACTS):
+        commits = CommitsSeen()
+        clock = TurnableClock(PAST_THE_LEASE_US)
+        with Board.open(scene.copy(tmp_path / f"{number}.db").path, clock=clock, probe=commits) as commits.board:
+            commits.board.heartbeat(scene.bob)
+            commits.synced.clear()
+            ACTS[name](commits.board, scene)
+        found[name] = set(commits.synced)
+    assert found.pop("heartbeat") == {1}
+    assert {frozenset(levels) for levels in found.values()} == {frozenset({2})}
+
+
+class CommitsSeen:
+    """A probe that tells with which `synchronous` each commit of a board is made."""
+
+    def __init__(self):
+        self.board, self.synced = None, []
+
+    def reached(self, point):
+        """Look at it before each commit."""
+        if point == "commit":
+            self.synced.append(self.board.store._writer.pragma("synchronous"))
 
 
 def test_the_library_has_the_wal_reset_bug_fixed():

@@ -66,9 +66,9 @@ class Intruder:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def write(self, work):
+    def write(self, work, **how):
         """Run `work`, with an intruder in it."""
-        return self._store.write(lambda tx: work(_Intruded(tx, self)))
+        return self._store.write(lambda tx: work(_Intruded(tx, self)), **how)
 
     def intrude(self, tx, statement):
         """Let the intruder in, if this is the moment."""

@@ -1,9 +1,13 @@
 """The requests under way that need the board: who works on them, how they end early, when all is done.
 
-One worker takes them in the order in which they came, so a script that pipes several lines in gets
-what it expects. A call that may wait gets a thread to itself when its turn comes: sixty waiting
-calls use up nothing that a heartbeat needs. A cancelled call is never answered, and one that is
-answered can no longer be cancelled: the two are decided under one lock.
+They take turns in the order in which they came, so a script that pipes several lines in gets what it
+expects. A call that may wait gets a thread to itself when its turn comes: sixty waiting calls use up
+nothing that a heartbeat needs. All others go to one worker, save where nobody is ahead and nothing
+more has come in: then the thread that reads does the call itself, for to wake another takes longer
+than a heartbeat. If that call takes long after all, another thread may take the reading over.
+
+A cancelled call is never answered, and one that is answered can no longer be cancelled: the two are
+decided under one lock.
 """
 
 from __future__ import annotations
@@ -63,18 +67,58 @@ class Flight:
 class Calls:
     """All calls of one client. Started by the thread that reads, ended by any."""
 
-    def __init__(self, session: Session, server: Message, notify: Send, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        server: Message,
+        notify: Send,
+        clock: Clock | None = None,
+        *,
+        quiet: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin without any.
+
+        Args:
+            session: Whose calls they are.
+            server: Who answers.
+            notify: Takes messages that are no answers.
+            clock: What tells the time; the system's by default.
+            quiet: Whether the thread that reads has nothing more to read.
+        """
         self._session = session
         self._server = server
         self._notify = notify
         self._clock = clock or SystemClock()
+        self._quiet = quiet
         self._queue: SimpleQueue[Flight] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self._flights: dict[Id, Flight] = {}
         self._unfinished = 0
         self._waiting = 0
+        self._ahead = 0
         self._closing = False
         self._changed = threading.Condition()
+        self._turn = threading.Lock()
+        self._reader: int | None = None
+        self._reader_calls = False
+
+    def take_reading(self) -> bool:
+        """Make the calling thread the one that reads, unless another does; one that is busy with a call does not."""
+        with self._changed:
+            free = self._reader is None or self._reader_calls
+            if free:
+                self._reader, self._reader_calls = threading.get_ident(), False
+            return free
+
+    @property
+    def reading(self) -> bool:
+        """Whether the calling thread is still the one that reads."""
+        return self._reader == threading.get_ident()
+
+    @property
+    def reader_calls(self) -> bool:
+        """Whether the thread that reads is busy with a call."""
+        return self._reader_calls
 
     def start(self, flight: Flight) -> None:
         """Take a call on.
@@ -88,9 +132,16 @@ class Calls:
                 raise Refused(INVALID_REQUEST, "A call with this id is still under way.")
             if len(self._flights) >= MOST_CALLS or (waits and self._waiting >= MOST_WAITS):
                 raise Refused(INTERNAL_ERROR, "Too many calls are under way; wait for answers.")
+            here = not (waits or self._ahead) and self.reading and self._quiet()
             self._flights[flight.request.id] = flight
             self._unfinished += 1
             self._waiting += waits
+            self._ahead += 1
+            self._reader_calls |= here
+        if here:
+            self._serve(flight)
+            self._read_on()
+            return
         self._queue.put(flight)
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, name="worker", daemon=True)
@@ -122,11 +173,22 @@ class Calls:
 
     def _work(self) -> None:
         while True:
-            flight = self._queue.get()
+            self._serve(self._queue.get())
+
+    def _serve(self, flight: Flight) -> None:
+        """Do a call when its turn comes, or let it begin if it may wait."""
+        with self._turn:  # a reader that was relieved may still be at the call before
             if flight.waits:
                 self._run_apart(flight)
             else:
                 self._run(flight)
+        with self._changed:
+            self._ahead -= 1
+
+    def _read_on(self) -> None:
+        with self._changed:
+            if self.reading:
+                self._reader_calls = False
 
     def _run_apart(self, flight: Flight) -> None:
         try:

@@ -37,9 +37,13 @@ INTERNAL: Final = {
 }
 
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+"""Made once: `json.dumps` makes one for each call that is not plain."""
+
+
 def compact(value: Json) -> str:
     """JSON without white space, readable in any script."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def size(value: Json) -> int:

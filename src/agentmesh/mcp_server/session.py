@@ -142,13 +142,18 @@ class Session:
             return frozenset(task_id for (_, task_id), held in self._held.items() if not held.over)
 
     def named(self, task_id: str) -> None:
-        """A call named this task: its lease is cared for another while."""
-        now_us = self._clock.now_us()
+        """A call named this task: its lease is cared for another while.
+
+        The keepalive hears of it only when it had given the lease up: to wake it takes longer than most calls.
+        """
         with self._lock:
-            for (_, held_id), held in self._held.items():
-                if held_id == task_id:
-                    held.named_us = now_us
-        self._ring()
+            now_us = self._clock.now_us()
+            named = [held for (_, held_id), held in self._held.items() if held_id == task_id]
+            lapsed = any(held.named_us <= now_us - self._keepalive_us for held in named)
+            for held in named:
+                held.named_us = now_us
+        if lapsed:
+            self._ring()
 
     def ended(self, lease: Lease) -> None:
         """The attempt is over: renew it no more."""

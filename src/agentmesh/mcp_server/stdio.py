@@ -3,11 +3,12 @@
 Measured beside a server on the SDK (mcp 2.3) with one empty tool (`python -m benchmarks servers`): this one, on a real
 board and started as clients start it, answers initialize in 0.22 of the time (130 ms), holds 0.42 of the memory (29 MB
 against 67), and sixteen of it started at once on two cores all answer in 0.21 of the time. A heartbeat, which writes to
-the board, takes 0.35 of the SDK's empty call where it need not be synced, 0.75 where it is. Every agent pays this at
-every start, and users' frameworks pin different majors of the SDK.
+the board, takes 0.24 of the SDK's empty call. Every agent pays this at every start, and users' frameworks pin different
+majors of the SDK.
 
 One thread reads lines and answers at once what needs no board; `calls` does the rest. The main
-thread only watches for the end: the client closing its pipe, a signal, or the parent's death.
+thread only watches: for the end (the client closing its pipe, a signal, the parent's death), and for
+a call that keeps the thread that reads, in whose place another then reads.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -37,8 +40,8 @@ from agentmesh.mcp_server.wire import LONGEST_LINE, Wire
 from agentmesh.model import Json
 from agentmesh.store.base import Durability
 
-LOOK_MS: Final = 500
-"""How often the main thread looks whether the parent is still there."""
+LOOK_MS: Final = 200
+"""How often the main thread looks whether the parent is still there, and whether a call keeps the reader."""
 
 PATIENCE_SEC: Final = 1.5
 """How long calls under way may take to end; clients kill after two seconds."""
@@ -83,11 +86,14 @@ class Front:
         self._offer = offered
         self._conversation = Conversation(about.SERVER, offered.instructions, offered.lists(session.agent))
         self._subscriptions = Subscriptions(session, wire.send)
-        self.calls = Calls(session, about.SERVER, self._send)
+        self._lines = wire.lines()
+        self.calls = Calls(session, about.SERVER, self._send, quiet=lambda: wire.quiet)
 
-    def read(self) -> None:
-        """Take lines until there are no more."""
-        for line in self._wire.lines():
+    def read(self) -> bool:
+        """Take lines until there are no more; false if another thread reads, or has taken over."""
+        if not self.calls.take_reading():
+            return False
+        for line in self._lines:
             try:
                 self._take(line)
             except Refused as refused:
@@ -96,8 +102,11 @@ class Front:
                 log_exception("reading a line")
                 error = Refused(protocol.INTERNAL_ERROR, "AgentMesh failed to read this line.")
                 self._wire.send(protocol.failure(error))
+            if not self.calls.reading:
+                return False
             if self._wire.broken:
-                return
+                break
+        return True
 
     def _take(self, line: bytes | None) -> None:
         if line is None:
@@ -192,14 +201,15 @@ class End:
         """The client has gone."""
         os.write(self._said, bytes([GONE]))
 
-    def wait(self) -> int:
-        """Sleep until something ends the server: GONE, or a signal's number."""
+    def wait(self, look: Callable[[], object] = lambda: None) -> int:
+        """Sleep until something ends the server: GONE, or a signal's number. Now and then, `look`."""
         poll = select.poll()
         poll.register(self._heard, select.POLLIN)
         while not poll.poll(LOOK_MS):
             if os.getppid() != self._parent:
                 log("the parent process has gone")
                 return GONE
+            look()
         return os.read(self._heard, 1)[0]
 
 
@@ -246,11 +256,19 @@ def serve(wire: Wire, session: Session, offered: Offer) -> int:
     front = Front(wire, session, offered)
 
     def read() -> None:
-        front.read()
-        end.say()
+        if front.read():
+            end.say()
 
-    threading.Thread(target=read, name="reader", daemon=True).start()
-    reason = end.wait()
+    def begin_reading() -> None:
+        threading.Thread(target=read, name="reader", daemon=True).start()
+
+    def look() -> None:
+        if front.calls.reader_calls:
+            with suppress(RuntimeError):  # the system has no thread left: the call will end some time
+                begin_reading()
+
+    begin_reading()
+    reason = end.wait(look)
     session.close()
     code = INTERRUPTED if reason == signal.SIGINT else 0
     if not front.calls.close(answer=reason == GONE, patience_sec=PATIENCE_SEC):

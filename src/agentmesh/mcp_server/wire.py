@@ -30,6 +30,9 @@ class Wire:
         self._source = source
         self._sink = sink
         self._lock = threading.Lock()
+        self._incoming = select.poll()
+        self._incoming.register(source, select.POLLIN)
+        self._untaken = 0
         self.broken = False
 
     @classmethod
@@ -49,7 +52,9 @@ class Wire:
         length = 0
         while chunk := self._read():
             *ends, rest = chunk.split(b"\n")
+            self._untaken = len(ends) + bool(rest)
             for end in ends:
+                self._untaken -= 1
                 length += len(end)
                 yield b"".join([*held, end]) if length <= LONGEST_LINE else None
                 held, length = [], 0
@@ -61,6 +66,11 @@ class Wire:
         if length:
             yield b"".join(held) if length <= LONGEST_LINE else None
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing has come in, not even the end, after the line that was taken last."""
+        return not (self._untaken or self._incoming.poll(0))
+
     def send(self, message: Json) -> bool:
         """Write a message; whether the client can still have it."""
         line = memoryview(_encoded(message))
@@ -69,7 +79,7 @@ class Wire:
                 try:
                     line = line[os.write(self._sink, line) :]
                 except BlockingIOError:
-                    self._wait(self._sink, select.POLLOUT)
+                    self._wait_for_sink()
                 except OSError:
                     self.broken = True
         return not self.broken
@@ -79,15 +89,14 @@ class Wire:
             try:
                 return os.read(self._source, CHUNK)
             except BlockingIOError:
-                self._wait(self._source, select.POLLIN)
+                self._incoming.poll()  # the client made its pipe non-blocking
             except OSError:
                 return b""
 
-    @staticmethod
-    def _wait(fd: int, for_what: int) -> None:
-        """The client made its pipe non-blocking: wait until there is something to do."""
+    def _wait_for_sink(self) -> None:
+        """The client made this pipe non-blocking, too: wait until it takes more."""
         poll = select.poll()
-        poll.register(fd, for_what)
+        poll.register(self._sink, select.POLLOUT)
         poll.poll()
 
 

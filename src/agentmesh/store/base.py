@@ -119,8 +119,12 @@ class Store(Protocol):
     writes: bool
     """False for a test's board that was opened without the clock of its test."""
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a write transaction; its effects are durable when this returns."""
+    def write(self, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
+        """Run `work` in a write transaction; its effects are durable when this returns.
+
+        Not `synced`, they survive the end of the process, but a power cut may take them back as long as no synced write
+        has followed: for what nobody misses then.
+        """
         ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:

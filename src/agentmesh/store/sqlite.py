@@ -28,7 +28,7 @@ from agentmesh.store.observations import trouble
 from agentmesh.store.parking import ClockedAlarm, ClockedWaiter
 from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import translated, typed
-from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection
+from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection, synchronous
 from agentmesh.store.statements import in_dialect, in_order
 from agentmesh.store.timing import FACT, timing
 from agentmesh.store.waiting import Alarm as RealAlarm
@@ -139,13 +139,18 @@ class SqliteStore:
         self._waiters: set[SleepingWaiter] = set()
         self._closed = False
         self._allowed = -1
+        self._synchronous = synchronous(options)
         self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
         self._writer.set_wal_hook(self._log.committed)
         berth = Berth(place, self.chance) if place else None
         self._berth = berth if berth and berth.usable() else None
 
-    def write(self, work: Callable[[SqliteTransaction], T]) -> T:
-        """Run `work` in a write transaction; its effects are durable when this returns."""
+    def write(self, work: Callable[[SqliteTransaction], T], *, synced: bool = True) -> T:
+        """Run `work` in a write transaction; its effects are durable when this returns, of one not `synced` later.
+
+        The log is written in order, and a sync is of all of it: whatever commits with one, in any process, takes those
+        before it along, and so does a checkpoint.
+        """
         self._ready("transaction")
         if not self.writes:
             raise OnTestClock(f"The board {self.path} goes by a test's clock, which was not given.")
@@ -158,6 +163,7 @@ class SqliteStore:
             entered = self.options.gated and self._gate.enter(patience.left_sec / 2, own=self._log.passing)
             try:
                 self._allow(patience.left_sec)
+                self._sync(synchronous(self.options, synced=synced))
                 result = self._transact(work)
                 self._log.relieve(self._writer)
             finally:
@@ -296,6 +302,12 @@ class SqliteStore:
         if not 0.9 * self._allowed <= allowed <= self._allowed:
             self._writer.set_busy_timeout(allowed)
             self._allowed = allowed
+
+    def _sync(self, level: int) -> None:
+        """Have SQLite sync commits so, which it lets be changed only between transactions; told when it is another."""
+        if level != self._synchronous:
+            self._writer.pragma("synchronous", level)
+            self._synchronous = level
 
     def _transact(self, work: Callable[[SqliteTransaction], T]) -> T:
         self._reached("gate")

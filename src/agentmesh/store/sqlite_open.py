@@ -69,6 +69,12 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
     return connection
 
 
+def synchronous(options: StoreOptions, *, synced: bool = True) -> int:
+    """How SQLite syncs the commits of a board opened so; at most as with `normal` where they need not be `synced`."""
+    level = 0 if options.bulk else SYNCHRONOUS[options.durability]
+    return level if synced else min(level, SYNCHRONOUS["normal"])
+
+
 def _create_empty(path: Path) -> None:
     with contextlib.suppress(FileExistsError):  # another process creates it too: fine, it becomes the same board
         try:
@@ -109,7 +115,7 @@ def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -
     mode = connection.pragma("journal_mode", wanted)
     if mode != wanted:
         raise UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
-    connection.pragma("synchronous", 0 if options.bulk else SYNCHRONOUS[options.durability])
+    connection.pragma("synchronous", synchronous(options))
     if options.bulk:
         connection.pragma("cache_size", -BULK_CACHE_KB)
     connection.pragma("foreign_keys", 1)

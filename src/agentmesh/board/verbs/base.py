@@ -60,7 +60,8 @@ class Verbs:
         Args:
             target: the path of the board file.
             create: whether a missing board is created.
-            durability: `full` survives power loss; with `normal` a power cut may drop the last commits.
+            durability: `full` survives power loss, all but the last heartbeats; with `normal` a power cut may drop the
+                last commits.
             busy_timeout_sec: how long a call waits for other writers.
             clock: what tells the time; the system's by default.
             chance: where ids, secrets and jitter come from; the system's by default.
@@ -89,7 +90,7 @@ class Verbs:
         """The engine beneath, for the test bench and for tools."""
         return self._store
 
-    def _write(self, work: Callable[[Change], T]) -> T:
+    def _write(self, work: Callable[[Change], T], *, synced: bool = True) -> T:
         ready = 0
 
         def run(tx: Transaction) -> T:
@@ -100,7 +101,7 @@ class Verbs:
             ready = change.ready
             return result
 
-        result = self._store.write(run)
+        result = self._store.write(run, synced=synced)
         if ready > 0:
             self._store.poke(min(ready, POKES))
         return result
