@@ -92,6 +92,11 @@ class PlainLedger:
         for task in times:
             task.state = "pending"
 
+    def left_by(self, task, verb):
+        """The state in which a holder leaves its task; where the clock went back, its time may be ahead again."""
+        given_back = "scheduled" if task.not_before > self.now else "pending"
+        return {"complete": "completed", "fail": "scheduled", "give up": "failed"}.get(verb, given_back)
+
     def in_the_way(self, task):
         """Whether a running task holds the path of this one."""
         return task.path is not None and any(
