@@ -41,6 +41,23 @@ class Fault:
         return f"{self.kind}{place}{turn}{took}" + (f", for {self.agent}" if self.agent else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Up to `most` faults of these kinds; which, when and whom they strike is drawn from the run's seed."""
+
+    kinds: tuple[Kind, ...]
+    most: int
+
+    def __str__(self) -> str:
+        """As a test would write it, in words."""
+        return f"up to {self.most} of {', '.join(self.kinds)}"
+
+
+def some(*kinds: Kind, max: int = 1) -> Some:  # noqa: A002 - it reads as what it says
+    """Up to `max` faults of these kinds, drawn from the run's seed."""
+    return Some(kinds, max)
+
+
 def kill(at: str = "*", nth: int = 1, *, agent: str | None = None) -> Fault:
     """The agent dies before it does that; nobody says so to the board."""
     return Fault("kill", at, nth, agent)
