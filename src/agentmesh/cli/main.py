@@ -1,6 +1,7 @@
 """The entry of the command line: finds the command, runs it, and turns what went wrong into an exit code.
 
-Command modules are imported when they are called, so that `agentmesh next --quiet` starts fast.
+Command modules are imported when they are called, so that `agentmesh next --quiet` starts fast. A command that is none
+of ours is looked for among those that other packages bring.
 """
 
 from __future__ import annotations
@@ -79,13 +80,15 @@ class Root(MeshGroup):
     """The group of all commands, each imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """All names, in the order of the help."""
-        return list(_PLACES)
+        """All names, in the order of the help; last those that other packages bring."""
+        return [*_PLACES, *_brought()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import a command."""
         if cmd_name not in _PLACES:
-            return None
+            from agentmesh.cli import plugins
+
+            return plugins.command(cmd_name)
         module, name = _PLACES[cmd_name].split(":")
         found: click.Command = getattr(import_module(f"agentmesh.cli.{module}"), name)
         return found
@@ -96,6 +99,9 @@ class Root(MeshGroup):
             found = [(name, self.get_command(ctx, name)) for name in group]
             rows = [(name, command.get_short_help_str(limit=100)) for name, command in found if command]
             write_section(formatter, title, rows)
+        from agentmesh.cli import plugins
+
+        write_section(formatter, "More", [(name, plugins.summary(name)) for name in _brought()])
 
     def main(  # type: ignore[override]  # we always take over what click does at the end
         self,
@@ -135,6 +141,13 @@ class Root(MeshGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             return _reader_has_gone()
+
+
+def _brought() -> list[str]:
+    """The commands of other packages; ours come first, where two have one name."""
+    from agentmesh.cli import plugins
+
+    return [name for name in plugins.names() if name not in _PLACES]
 
 
 def _reader_has_gone() -> int:
