@@ -23,9 +23,9 @@ from pytest_agentmesh.steps import (
     Lost,
     Step,
     Work,
-    call,
     claim,
     complete,
+    do,
     fail,
     get,
     heartbeat,
@@ -42,9 +42,9 @@ __all__ = [
     "Lost",
     "Me",
     "agent",
-    "call",
     "claim",
     "complete",
+    "do",
     "fail",
     "get",
     "heartbeat",
@@ -95,7 +95,7 @@ class Me:
     fail = staticmethod(fail)
     release = staticmethod(release)
     split = staticmethod(split)
-    call = staticmethod(call)
+    do = staticmethod(do)
 
     @property
     def task_id(self) -> str | None:

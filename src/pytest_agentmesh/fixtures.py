@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pytest_agentmesh.boards import Boards, MeshBoard
     from pytest_agentmesh.clock import MeshClock
     from pytest_agentmesh.fake import MeshFake
+    from pytest_agentmesh.scheduler import Order
+    from pytest_agentmesh.swarm import World
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +59,18 @@ def mesh_fake(request: pytest.FixtureRequest) -> MeshFake:
     from pytest_agentmesh.fake import MeshFake
 
     return MeshFake(request.config.stash[BENCH].used(request.node).settings.seed)
+
+
+@pytest.fixture
+def mesh_swarm(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> Iterator[World]:
+    """Runs scripted agents on `mesh_board`: first come, first served, or with `--agentmesh` as the seed says."""
+    from pytest_agentmesh.swarm import World
+
+    settings = request.config.stash[BENCH].used(request.node).settings
+    order: Order = "random" if settings.explore else "fifo"
+    world = World(mesh_board, seed=settings.seed, order=order, unchecked=settings.unchecked)
+    yield world
+    world.close()
 
 
 @pytest.fixture

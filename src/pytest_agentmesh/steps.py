@@ -28,9 +28,9 @@ class Call:
 
     def __repr__(self) -> str:
         """As a test would write it: `put('notes', 'key/{task}', 1, ttl_sec=60)`."""
-        shown = [repr(self.verb)] if self.word == "call" else []
+        shown = [repr(self.verb)] if self.word == "do" else []
         for name, value in self.options.items():
-            bare = name in _BARE and self.word != "call"
+            bare = name in _BARE and self.word != "do"
             shown.append(repr(value) if bare else f"{_WRITTEN.get(name, name)}={value!r}")
         if self.verb == "claim_task" and not self.waits:
             shown.append("wait=False")
@@ -157,9 +157,9 @@ def split(subtasks: Sequence[Mapping[str, Any]]) -> Call:
     return Call("split", "split_task", {"subtasks": list(subtasks)})
 
 
-def call(verb: str, /, **options: object) -> Call:
-    """Call any other verb of the board by its name, with its options: `call("cancel_task", task_id="t1")`."""
-    return Call("call", verb, options)
+def do(verb: str, /, **options: object) -> Call:
+    """Call any other verb of the board by its name, with its options: `do("cancel_task", task_id="t1")`."""
+    return Call("do", verb, options)
 
 
 class Lost(Exception):

@@ -6,9 +6,9 @@ from agentmesh.errors import InvalidArgument, NotFound
 from pytest_agentmesh import agents
 from pytest_agentmesh.agents import (
     agent,
-    call,
     claim,
     complete,
+    do,
     fail,
     get,
     heartbeat,
@@ -39,7 +39,7 @@ STEPS = [
     release(delay_sec=5),
     split([{"title": "part"}]),
     complete(),
-    call("cancel_task", task_id="a"),
+    do("cancel_task", task_id="a"),
 ]
 
 
@@ -127,7 +127,7 @@ def test_a_generator_gets_the_errors(world):
     def careless(me):
         with pytest.raises(NotFound):
             yield me.claim(task_id="b")
-        yield me.call("cancel_task", task_id="b")
+        yield me.do("cancel_task", task_id="b")
 
     with pytest.raises(NotFound) as failed:
         world.run(agent("x", careless))
@@ -175,11 +175,11 @@ def test_any_other_verb_is_called_by_name(world, board):
     world.run(
         agent(
             "x",
-            call("create_task", title="More", id="b"),
+            do("create_task", title="More", id="b"),
             claim(task_id="a"),
-            call("hold_paths", writes=["src/**"]),
+            do("hold_paths", writes=["src/**"]),
             split([{"title": "Part", "id": "c"}]),
-            call("cancel_plan", plan="default"),
+            do("cancel_plan", plan="default"),
         )
     )
 

@@ -146,7 +146,7 @@ def test_a_cancelled_task_ends_the_round(world, board):
 
     def operator(me):
         yield me.work(sec=30)
-        yield me.call("cancel_task", task_id="a")
+        yield me.do("cancel_task", task_id="a")
 
     run = world.run(CODER, agent("operator", operator))
     assert run.outcomes["coder"].lost == (("a", 1),)
