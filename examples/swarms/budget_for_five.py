@@ -3,9 +3,7 @@
 Play it: agentmesh simulate examples/swarms/budget_for_five.py --order random --runs 20
 """
 
-from pytest_agentmesh.agents import agent, claim, complete, spend, work
-from pytest_agentmesh.faults import some
-from pytest_agentmesh.swarm import World
+from pytest_agentmesh import World, agent, claim, complete, some, spend, work
 
 REVIEWER = agent("reviewer", claim(), work(minutes=3, beat_every=20), spend(usd="0.20"), complete()).forever()
 

@@ -3,9 +3,7 @@
 Play it: agentmesh simulate examples/swarms/diamond.py --order random --seed 7
 """
 
-from pytest_agentmesh.agents import agent, claim, complete, put, spend, work
-from pytest_agentmesh.faults import stall
-from pytest_agentmesh.swarm import World
+from pytest_agentmesh import World, agent, claim, complete, put, spend, stall, work
 
 TASKS = [
     {"id": "plan", "title": "Write down what the import shall do", "priority": 5},

@@ -3,9 +3,7 @@
 Play it: agentmesh simulate examples/swarms/killed_holder.py --runs 20
 """
 
-from pytest_agentmesh.agents import agent, claim, complete, spend, work
-from pytest_agentmesh.faults import kill
-from pytest_agentmesh.swarm import World
+from pytest_agentmesh import World, agent, claim, complete, kill, spend, work
 
 WORKER = agent("worker", claim(), work(minutes=2, beat_every=15), spend(usd="0.05"), complete()).forever()
 

@@ -1,6 +1,5 @@
 """A world: who steps when, how time moves, what ends a run, and what a failure says."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -289,15 +288,3 @@ def test_twenty_agents_never_pass_a_budget(board_path, clock):
         run = World(board).run(agent("x", stays_within) * 20, order="random", seed=11)
         assert board.budgets.get().spent_pusd == 17 * 70_000_000_000
         assert {one.why for one in run.outcomes.values()} == {"budget"}
-
-
-def test_the_page_runs(mesh_board):
-    """Every piece of Python in docs/testing-swarm.md, one after the other."""
-    page = (Path(__file__).parents[2] / "docs" / "testing-swarm.md").read_text()
-    pieces = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    known = {"mesh_swarm": World(mesh_board)}
-    exec(pieces[0], known)
-    known["test_a_dead_coder_costs_nothing_but_time"](known["mesh_swarm"])
-    exec("\n".join(pieces[1:]), known)
-
-    assert known["run"].outcomes["careful-2"].how == "stopped"
