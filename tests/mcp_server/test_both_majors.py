@@ -1,10 +1,8 @@
 """The SDK's clients of both majors, each in an environment of its own, on both fronts: they are told the same."""
 
 import json
-import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +15,13 @@ import pytest
 from agentmesh import Board
 from agentmesh.mcp_server.tokens import TokenFile
 from tests.mcp_server.driver import DEADLINE_SEC, run_command, serve_command
+from tests.support.environments import NEEDS_AN_INDEX, python_with
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.multiproc,
     pytest.mark.timeout(300),  # the first run installs the older SDK
-    pytest.mark.skipif(os.environ.get("AGENTMESH_OFFLINE") == "1", reason="AGENTMESH_OFFLINE=1: nothing is installed"),
+    NEEDS_AN_INDEX,
 ]
 
 CLIENTS = Path(__file__).parent / "clients"
@@ -142,40 +141,10 @@ def connected(python, major, reached):
                 process.kill()
 
 
-def install_older(folder):
-    """An environment with the newest SDK of the older major.
-
-    It is made elsewhere and moved: another process of the tests may do the same, and the first one's is kept.
-    """
-    shutil.rmtree(folder, ignore_errors=True)  # it has no Python, or one that is gone
-    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
-    subprocess.run([sys.executable, "-m", "venv", "--clear", unfinished], check=True)
-    pip = [unfinished / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", OLDER]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        shutil.rmtree(unfinished)
-        pytest.fail(
-            f"pip could not install {OLDER}. It needs the package index that it is configured for; "
-            f"AGENTMESH_OFFLINE=1 leaves these tests out.\n{done.stderr}",
-            pytrace=False,
-        )
-    try:
-        unfinished.rename(folder)
-    except OSError:
-        if not folder.exists():
-            raise
-        shutil.rmtree(unfinished)
-
-
 @pytest.fixture(scope="module")
 def pythons(request, tmp_path_factory):
-    """The Python of each major's environment; the older one is kept in pytest's cache, if it has one."""
-    cache = getattr(request.config, "cache", None)
-    cached = cache.mkdir("sdk") if cache else tmp_path_factory.mktemp("sdk")
-    folder = cached / f"{OLDER}, Python {sys.version_info.major}.{sys.version_info.minor}"
-    if not (folder / "bin" / "python").exists():
-        install_older(folder)
-    return {1: folder / "bin" / "python", 2: sys.executable}
+    """The Python of each major's environment."""
+    return {1: python_with(request, tmp_path_factory, OLDER), 2: sys.executable}
 
 
 @pytest.fixture(scope="module")
