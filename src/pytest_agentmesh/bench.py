@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Used:
-    """What one test has to do with boards: those that are open, how many there were, what became of them."""
+    """What one test has to do with boards: those that are open, how many there were, what became of them.
+
+    `checks` are what else is looked at when its body has run; each raises AssertionError.
+    """
 
     settings: Settings
     boards: list[MeshBoard] = field(default_factory=list)
     count: int = 0
+    checks: list[Callable[[], None]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failed: bool = False
@@ -95,18 +99,28 @@ class Bench:
 
         Raises:
             BrokenPromise: one of them does not keep its promises.
+            AssertionError: what else was looked at is not right.
         """
         __tracebackhide__ = True
         if text := self._broken(item):
             from pytest_agentmesh.promises import BrokenPromise
 
             raise BrokenPromise(text)
+        for check in item.stash[USED].checks if USED in item.stash else ():
+            check()
 
     def after_failure(self, item: pytest.Item) -> None:
         """Say beside the failure of a test what is wrong with its boards."""
         if text := self._broken(item):
             item.add_report_section("call", "agentmesh promises", text)
-        for board in item.stash[USED].boards if USED in item.stash else ():
+        if USED not in item.stash:
+            return
+        for check in item.stash[USED].checks:
+            try:
+                check()
+            except AssertionError as error:
+                item.add_report_section("call", "agentmesh", str(error))
+        for board in item.stash[USED].boards:
             if self.settings.keep:
                 item.add_report_section("call", "agentmesh board", f"kept: {board.path}")
 

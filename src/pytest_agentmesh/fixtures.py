@@ -13,6 +13,7 @@ from pytest_agentmesh.bench import BENCH
 if TYPE_CHECKING:
     from pytest_agentmesh.boards import Boards, MeshBoard
     from pytest_agentmesh.clock import MeshClock
+    from pytest_agentmesh.endpoint import Endpoint
     from pytest_agentmesh.fake import MeshFake
     from pytest_agentmesh.scheduler import Order
     from pytest_agentmesh.swarm import World
@@ -77,3 +78,20 @@ def mesh_swarm(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> Iterato
 def mesh_clock(mesh_board: MeshBoard) -> MeshClock:
     """The clock of `mesh_board`: it stands still until the test turns it."""
     return mesh_board.clock
+
+
+@pytest.fixture
+def mesh_model(
+    request: pytest.FixtureRequest, mesh_board: MeshBoard, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Endpoint]:
+    """A scripted stand-in for the model's endpoint; the environment leads to it. Scripts must be said to the end."""
+    from pytest_agentmesh.endpoint import Endpoint
+
+    with Endpoint(mesh_board) as endpoint:
+        for name, value in endpoint.env().items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+        request.config.stash[BENCH].used(request.node).checks.append(endpoint.verify)
+        yield endpoint
