@@ -1,0 +1,1 @@
+"""Pictures of a history: as plain text, and as one page of HTML."""
