@@ -233,6 +233,17 @@ def test_cascade_brings_back_a_diamond_whichever_side_is_seen_first(board):
     assert kinds(board).count("task_reopened") == 6
 
 
+def test_cascade_counts_a_dependency_once_that_comes_back_with_it(board):
+    """It was met by the end that is undone, and holds from the moment on in which both are open again."""
+    put(board, "a", "b: a", "c: a b:finished")
+    board.cancel_task("a")
+    board.reopen_task("a", cascade=True)
+    assert board.get_task("c").unmet == 2
+    done(board, "a")
+    done(board, "b")
+    assert board.get_task("c").state == "pending"
+
+
 def test_cascade_brings_back_what_was_cancelled_when_its_edge_was_added(board):
     """The root is the same: the parent that had failed already."""
     put(board, "p", "c", "d: c")

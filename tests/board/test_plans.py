@@ -92,6 +92,16 @@ def test_a_changed_plan_changes_the_edges(board):
     assert states(board)["test"] == "pending"
 
 
+def test_a_plan_that_takes_urgency_and_edge_away_lowers_what_was_waited_for(board):
+    """All the way up, also where two edges in a row go at once."""
+    chain = [{"id": "a", "title": "A"}, {"id": "b", "title": "B", "depends_on": ["a"]}]
+    board.apply_plan({"tasks": [*chain, {"id": "c", "title": "C", "depends_on": ["b"], "priority": 5}]})
+    assert board.get_task("a").urgency == 5
+    loose = [{"id": name, "title": name.upper()} for name in "cba"]
+    board.apply_plan({"tasks": loose})
+    assert [board.get_task(name).urgency for name in "abc"] == [0, 0, 0]
+
+
 def test_new_tasks_may_wait_for_old_ones_and_old_ones_for_new(board):
     """In one application."""
     board.apply_plan(PLAN)

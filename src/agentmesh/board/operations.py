@@ -61,16 +61,20 @@ def reopen(change: Change, task_id: str, agent_id: str, *, cascade: bool) -> Non
     if row["state"] not in FINAL:
         raise WrongState(task_id, row["state"], "only a final task can be reopened")
     reopened = [row]
+    turns = {row["pk"]: 0}
     _reopen_one(change, row, agent_id)
     while reopened:
         parent = reopened.pop()
         for edge in change.tx.fetch_all("child_conditions", pk=parent["pk"]):
             child = change.tx.fetch_one("task_by_pk", pk=edge["child_pk"]) or {}
+            if turns.get(child["pk"], -1) > turns[parent["pk"]]:
+                continue  # when it was opened again, this edge was counted
             if child["state"] not in FINAL:
                 _wait_again(change, child, held=is_met(edge["condition"], parent["state"]))
             elif (
                 cascade and child["state"] == "cancelled" and child["root_pk"] == row["pk"] and _can_open(change, child)
             ):
+                turns[child["pk"]] = len(turns)
                 _reopen_one(change, child, agent_id)
                 reopened.append(child)
 

@@ -106,6 +106,7 @@ def _bring_in_line(change: Change, spec: Spec, agent_id: str) -> bool:
         tasks.update(change, task.id, fields, agent_id)
     for edge in task.depends_on:
         if edge in edges:
+            change.catch_up()  # what the task lent until now travels along the edges that are there
             dependencies.remove(change, *dependencies.both_ends(change, task.id, edge.id), agent_id)
     for edge in spec.depends_on:
         if edge in edges:
