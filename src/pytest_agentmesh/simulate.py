@@ -56,6 +56,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str) 
     show_default=True,
     help="How much board time it may take: 90s, 5min, 2h.",
 )
+@click.option("--timeline", type=click.Path(path_type=Path), help="Draw the last run as a page of HTML in this file.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the board of the last run in this new folder.")
 @click.pass_obj
 def simulate(app: App, /, file: Path, **how: Any) -> int:
@@ -78,7 +79,9 @@ def simulate(app: App, /, file: Path, **how: Any) -> int:
     played: list[Played] = []
     screen = None if app.json else Screen()
     for seed in range(how["seed"], how["seed"] + how["runs"]):
-        played.append(play(file, scenario, seed, how["order"], within=how["within"], keep=keep))
+        played.append(
+            play(file, scenario, seed, how["order"], within=how["within"], keep=keep, timeline=how["timeline"])
+        )
         if screen is not None and (played[-1].failure or not app.quiet):
             _tell(screen, played[-1], _again(file, played[-1], how["within"]))
         if played[-1].failure:

@@ -15,20 +15,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agentmesh.documents import dollars
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import STATES
 from pytest_agentmesh.boards import Boards, MeshBoard
 from pytest_agentmesh.durations import Duration
+from pytest_agentmesh.history import History
 from pytest_agentmesh.promises import BrokenPromise
 from pytest_agentmesh.scheduler import Order
 from pytest_agentmesh.settings import Settings
 from pytest_agentmesh.swarm import NotQuiet, World
 
 Scenario = Callable[[World], object]
-PAGE: Final = 1000
 
 
 class Broken(Exception):
@@ -91,8 +91,17 @@ def read_scenario(file: Path) -> Scenario:
     return found  # type: ignore[no-any-return]  # what it returns does not matter
 
 
-def play(file: Path, scenario: Scenario, seed: int, order: Order, *, within: Duration, keep: Path | None) -> Played:
-    """One run, on a board of its own, which is kept in the folder `keep`."""
+def play(
+    file: Path,
+    scenario: Scenario,
+    seed: int,
+    order: Order,
+    *,
+    within: Duration,
+    keep: Path | None = None,
+    timeline: Path | None = None,
+) -> Played:
+    """One run, on a board of its own, which is kept in the folder `keep`; drawn as a page at `timeline`."""
     with _board(seed, keep) as board:
         world = World(board, seed=seed, order=order, within=within)
         failure, broken = None, False
@@ -104,7 +113,10 @@ def play(file: Path, scenario: Scenario, seed: int, order: Order, *, within: Dur
             failure = _failure(error, world, file)
         finally:
             world.close()
-        kinds, counts = _kinds(board), board.status().counts
+        history = History(board, world.marks)
+        if timeline is not None:
+            history.timeline_html(timeline)
+        kinds, counts = Counter(history.kinds()), board.status().counts
         return Played(
             seed=seed,
             order=order,
@@ -137,15 +149,6 @@ def _board(seed: int, keep: Path | None) -> Iterator[MeshBoard]:
     finally:
         boards.close()
         shutil.rmtree(folder)
-
-
-def _kinds(board: MeshBoard) -> Counter[str]:
-    kinds: Counter[str] = Counter()
-    after = 0
-    while events := board.events(after, limit=PAGE):
-        kinds.update(event.kind for event in events)
-        after = events[-1].seq
-    return kinds
 
 
 def _failure(error: Exception, world: World, file: Path) -> str:

@@ -133,6 +133,15 @@ def test_a_broken_promise_has_its_own_exit_code(mesh, scenario):
     assert mesh("simulate", file).exit_code == VIOLATED
 
 
+def test_the_last_run_can_be_drawn(mesh, scenario, tmp_path):
+    """Also one that failed, with the faults that struck."""
+    file = scenario(TWO, 'world.run(CODER * 2, faults=[kill("complete_task")])', "assert False")
+    page = tmp_path / "timeline.html"
+
+    assert mesh("simulate", file, "--timeline", page).exit_code == FAILED
+    assert "kill at complete_task" in page.read_text("utf-8")
+
+
 def test_the_board_can_be_kept(mesh, scenario, tmp_path):
     """That of the last run, in a new folder, to be read with every other command."""
     file = scenario(TWO, "world.run(CODER)")
