@@ -6,7 +6,6 @@ import signal
 import socket
 import stat
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -43,7 +42,7 @@ def waiters(store):
 
 
 def folder(store):
-    """Where the waiters of a board have their sockets."""
+    """Where the waiters of a board have their sockets; made for the first of them."""
     return store._berth._folder
 
 
@@ -200,12 +199,12 @@ def _name_too_long(monkeypatch, _store):
 
 
 def _open_to_others(_monkeypatch, store):
+    folder(store).mkdir()
     folder(store).chmod(0o755)
 
 
 def _a_link(_monkeypatch, store):
     place = folder(store)
-    place.rmdir()
     place.symlink_to(store.path.parent)
 
 
@@ -245,6 +244,7 @@ def test_a_board_from_elsewhere_touches_no_folder_of_its_user(store, clock, tmp_
 
 def test_only_sockets_are_cleared_away(store):
     """Whatever else lies in the folder of the waiters is none of our business."""
+    folder(store).mkdir(mode=0o700)
     (folder(store) / "left-here").write_text("by somebody")
     store.poke(5)
     assert (folder(store) / "left-here").read_text() == "by somebody"
@@ -268,6 +268,9 @@ def test_the_last_to_leave_takes_the_folder_away(board_path, clock):
 
 def test_a_folder_that_was_swept_away_is_made_anew(store, waiters):
     """Cleaners of /tmp take what was not used for days; a long-lived server does not stumble over it."""
+    waiters(1)
+    for name in folder(store).iterdir():
+        name.unlink()
     folder(store).rmdir()
     [waiter] = waiters(1)
     assert stat.S_IMODE(folder(store).stat().st_mode) == 0o700
@@ -364,11 +367,19 @@ def test_a_waiter_that_cannot_start_leaves_nothing_behind(store, monkeypatch):
     """The system is out of descriptors: the error comes through, and no name stays in the folder."""
     monkeypatch.setattr(socket, "socketpair", lambda: (_ for _ in ()).throw(OSError(24, "too many open files")))
     assert isinstance(outcome(lambda: store.waiter(for_tasks=True)), OSError)
-    assert list(Path(folder(store)).iterdir()) == []
+    assert not folder(store).exists()
 
 
-def test_the_folder_is_private_from_the_start(store):
+def test_a_board_nobody_waits_at_has_no_folder(store):
+    """Thousands of them are opened by tests; to make and remove a folder costs as much as all else."""
+    store.poke(1)
+    assert folder(store).parent.exists()
+    assert not folder(store).exists()
+
+
+def test_the_folder_is_private_from_the_start(store, waiters):
     """Nobody else may poke, or read who waits."""
+    waiters(1)
     assert [stat.S_IMODE(place.stat().st_mode) for place in (folder(store).parent, folder(store))] == [0o700, 0o700]
 
 

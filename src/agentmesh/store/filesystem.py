@@ -65,8 +65,10 @@ def mount_type(path: Path, mounts: Path) -> str:
     except OSError:
         return ""
     best, kind = -1, ""
+    below = f"{path}/"
     for line in table.splitlines():
-        _device, point, type_, *_ = [OCTAL.sub(lambda m: chr(int(m.group(1), 8)), part) for part in line.split(" ")]
-        if path.is_relative_to(point) and len(point) >= best:
+        _device, point, type_, *_ = line.split(" ")
+        point = OCTAL.sub(lambda m: chr(int(m.group(1), 8)), point)
+        if len(point) >= best and below.startswith(point.rstrip("/") + "/"):
             best, kind = len(point), type_
     return kind

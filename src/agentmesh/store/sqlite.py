@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +41,12 @@ T = TypeVar("T")
 DIALECT = {"skip_locked": ""}
 LOCKS = "lock_"
 """Statements of this name take row locks. A SQLite writer is alone: they are nothing to it."""
+
+
+@cache
+def _statements() -> Mapping[str, str]:
+    """The statements as SQLite reads them; the same for every board, and a process may open thousands."""
+    return {name: "" if name.startswith(LOCKS) else sql for name, sql in in_dialect(DIALECT).items()}
 
 
 class SqliteTransaction:
@@ -112,7 +119,7 @@ class SqliteStore:
     def __init__(self, path: Path, options: StoreOptions) -> None:
         self.options = options
         self.chance = options.chance
-        self.statements = {name: "" if name.startswith(LOCKS) else sql for name, sql in in_dialect(DIALECT).items()}
+        self.statements = _statements()
         self.columns: dict[str, tuple[str, ...]] = {}
         with translated(path):
             self.path = locate(path, options)

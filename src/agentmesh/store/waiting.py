@@ -41,13 +41,15 @@ class Berth:
         self._sender: socket.socket | None = None
 
     def usable(self) -> bool:
-        """Whether sockets can be had there: our own folder, closed to others, its name short enough."""
+        """Whether sockets can be had there: a place of our own, closed to others, its name short enough.
+
+        The folder itself is made for the first waiter: most boards of a test never have one.
+        """
         if not hasattr(socket, "AF_UNIX") or len(os.fsencode(self._folder)) + 24 > LONGEST:
             return False
         try:
             self._folder.parent.mkdir(mode=0o700, exist_ok=True)
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            return all(_ours(place) for place in (self._folder.parent, self._folder))
+            return _ours(self._folder.parent) and (not os.path.lexists(self._folder) or _ours(self._folder))
         except OSError:
             return False
 
@@ -60,7 +62,7 @@ class Berth:
             try:
                 listener.bind(str(self._folder / name))
             except OSError as error:
-                if error.errno != errno.EADDRINUSE and not self.usable():  # a folder that was swept away is made anew
+                if error.errno != errno.EADDRINUSE and not self._made():
                     break
             else:
                 return listener, name
@@ -103,6 +105,14 @@ class Berth:
             self._sender = None
         with contextlib.suppress(OSError):
             self._folder.rmdir()
+
+    def _made(self) -> bool:
+        """Make the folder, also one that was swept away; whether it is fit for sockets."""
+        with contextlib.suppress(OSError):
+            if self.usable():
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                return _ours(self._folder)
+        return False
 
     def _send(self, name: str, had: frozenset[str]) -> bool:
         if self._sender is None:
