@@ -1,6 +1,7 @@
 """The test bench of AgentMesh: it proves that a swarm of agents behaves.
 
-The plugin gives the fixtures; what a test imports is here, and is loaded when it is asked for.
+The plugin gives the fixtures; what a test imports is here, and is loaded when it is asked for. There is no assertion
+here, so a script may import it before pytest does: PYTEST_DONT_REWRITE.
 """
 
 from __future__ import annotations

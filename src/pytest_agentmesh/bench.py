@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_agentmesh.settings import Settings, of_test
+from pytest_agentmesh.settings import Settings, changed, of_test
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from pytest_agentmesh.boards import Boards, MeshBoard
+    from pytest_agentmesh.promises import BrokenPromise
 
 
 @dataclass(slots=True)
@@ -24,6 +27,7 @@ class Used:
     `checks` are what else is looked at when its body has run; each raises AssertionError.
     """
 
+    test: str
     settings: Settings
     boards: list[MeshBoard] = field(default_factory=list)
     count: int = 0
@@ -31,6 +35,15 @@ class Used:
     broken: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failed: bool = False
+    verdict: BrokenPromise | None = None
+
+    def looked_at(self, board: MeshBoard, unchecked: frozenset[str]) -> str:
+        """What a failure says of this board, empty if it keeps its promises; what is broken is written down."""
+        from pytest_agentmesh.promises import told
+
+        found = board.broken(unchecked)
+        self.broken += [f"{one.promise} in {self.test}" for one in found]
+        return told(found, board.path.parent.name) if found else ""
 
     def facts(self) -> dict[str, Any]:
         """What the report of the test carries to the summary; plain data, for it may come from another process."""
@@ -48,7 +61,6 @@ class Bench:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.boards: Boards | None = None
         self.item: pytest.Item | None = None
 
     def used(self, item: pytest.Item) -> Used:
@@ -58,10 +70,8 @@ class Bench:
             pytest.UsageError: a marker says what none can say.
         """
         if USED not in item.stash:
-            settings = of_test(self.settings, item)
-            if settings.seed == self.settings.seed:  # each test draws from a seed of its own, whatever runs beside it
-                settings = replace(settings, seed=settings.seed + zlib.crc32(item.nodeid.encode()))
-            item.stash[USED] = Used(settings)
+            own_seed = self.settings.seed + zlib.crc32(item.nodeid.encode())  # the same, whatever runs beside it
+            item.stash[USED] = Used(item.nodeid, of_test(replace(self.settings, seed=own_seed), item))
         return item.stash[USED]
 
     @contextlib.contextmanager
@@ -75,24 +85,12 @@ class Bench:
             yield board
         finally:
             used.boards.remove(board)
-            self._discard(board, used, failed=used.failed)
+            self.discard(board, used, failed=used.failed)
 
-    @contextlib.contextmanager
-    def short_board(self, boards: Boards, **said: Any) -> Iterator[MeshBoard]:
-        """A board for a stretch of whichever test runs now, looked at when the stretch ends."""
-        from pytest_agentmesh.boards import watched
-
-        used = Used(self.settings) if self.item is None else self.used(self.item)
-        settings = replace(used.settings, **said)
-        board = boards.make(settings)
-        used.count += 1
-        failed = True
-        try:
-            with watched(board, settings.unchecked):
-                yield board
-            failed = False
-        finally:
-            self._discard(board, used, failed=failed)
+    def stretch(self, boards: Boards, **said: Any) -> Stretch:
+        """A board for a stretch of whichever test runs now."""
+        used = Used("", self.settings) if self.item is None else self.used(self.item)
+        return Stretch(self, boards, used, changed(used.settings, "mesh_board_factory", said))
 
     def after_body(self, item: pytest.Item) -> None:
         """Look at the boards of a test whose body has passed.
@@ -105,13 +103,14 @@ class Bench:
         if text := self._broken(item):
             from pytest_agentmesh.promises import BrokenPromise
 
-            raise BrokenPromise(text)
+            self.used(item).verdict = verdict = BrokenPromise(text)
+            raise verdict
         for check in item.stash[USED].checks if USED in item.stash else ():
             check()
 
     def after_failure(self, item: pytest.Item) -> None:
         """Say beside the failure of a test what is wrong with its boards."""
-        if text := self._broken(item):
+        if text := _in_any_case(lambda: self._broken(item)):
             item.add_report_section("call", "agentmesh promises", text)
         if USED not in item.stash:
             return
@@ -127,21 +126,68 @@ class Bench:
     def _broken(self, item: pytest.Item) -> str:
         if USED not in item.stash:
             return ""
-        from pytest_agentmesh.promises import told, violations
-
         used = item.stash[USED]
-        texts = []
-        for board in used.boards:
-            if found := violations(board, used.settings.unchecked):
-                used.broken += [f"{one.promise} in {item.nodeid}" for one in found]
-                texts.append(told(found, board.path.parent.name))
-        return "\n".join(texts)
+        texts = [used.looked_at(board, used.settings.unchecked) for board in used.boards]
+        return "\n".join(filter(None, texts))
 
-    def _discard(self, board: MeshBoard, used: Used, *, failed: bool) -> None:
+    def discard(self, board: MeshBoard, used: Used, *, failed: bool) -> None:
+        """Close a board; its folder stays if its test failed and whoever runs it wants it to."""
         keep = self.settings.keep and failed
         if keep:
             used.kept.append(str(board.path))
         board.discard(keep=keep)
+
+
+class Stretch:
+    """A board in a `with`, looked at when that ends.
+
+    A class and no generator, so that a failure shows the line of the test and not our insides.
+    """
+
+    def __init__(self, bench: Bench, boards: Boards, used: Used, settings: Settings) -> None:
+        self._bench = bench
+        self._boards = boards
+        self._used = used
+        self._settings = settings
+        self._open: list[MeshBoard] = []
+
+    def __enter__(self) -> MeshBoard:
+        board = self._boards.make(self._settings)
+        self._used.count += 1
+        self._open.append(board)
+        return board
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ask the board for its promises.
+
+        Raises:
+            BrokenPromise: it does not keep them, and nothing else went wrong.
+        """
+        __tracebackhide__ = True
+        board = self._open.pop()
+        failed = True
+        try:
+            if error is not None:
+                if text := _in_any_case(lambda: self._used.looked_at(board, self._settings.unchecked)):
+                    error.add_note(text)
+            elif text := self._used.looked_at(board, self._settings.unchecked):
+                from pytest_agentmesh.promises import BrokenPromise
+
+                raise BrokenPromise(text)
+            else:
+                failed = False
+        finally:
+            self._bench.discard(board, self._used, failed=failed)
+
+
+def _in_any_case(look: Callable[[], str]) -> str:
+    """What a look at boards finds while a failure is on its way, which must not be lost in another."""
+    try:
+        return look()
+    except Exception as error:  # noqa: BLE001 - it is told, whatever it is
+        return f"the boards could not be asked for their promises: {error!r}"
 
 
 def slug(name: str) -> str:

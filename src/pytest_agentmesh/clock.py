@@ -19,6 +19,7 @@ from agentmesh.clock import Patience, system_chance
 from agentmesh.errors import BoardClosed
 from agentmesh.model import EntryFacts, State, Task
 from agentmesh.store.parking import LONG_US, ClockedAlarm, clock_berth
+from agentmesh.store.waiting import Berth
 from pytest_agentmesh.durations import Duration, micros, words
 
 PATIENCE_US: Final = 20_000_000
@@ -54,7 +55,7 @@ class MeshClock:
         """Take a cell in hand; `board` is the one whose deadlines are visited."""
         self.cell = cell
         self.board = board
-        self._berth = clock_berth(cell, system_chance())
+        self._berth: Berth | None = None
         self._turning = threading.RLock()
 
     def __repr__(self) -> str:
@@ -200,9 +201,15 @@ class MeshClock:
         while self._unsettled():
             if not patience.left_sec:
                 raise ClockStuck(f"a call that waits does not take note of the new time\n{self._told()}")
-            if self._berth:
-                self._berth.poke(EVERYBODY)
+            self._poke()
             _breathe()
+
+    def _poke(self) -> None:
+        """Wake all who sleep on the cell; where they meet is found when the first of them has to be woken."""
+        if self._berth is None:
+            self._berth = clock_berth(self.cell, system_chance())
+        if self._berth:
+            self._berth.poke(EVERYBODY)
 
     def _unsettled(self) -> list[Stand]:
         generation = self.cell.generation
@@ -217,8 +224,8 @@ class MeshClock:
             with self._turning, contextlib.suppress(BoardClosed):  # the test may close it before it lets the clock go
                 if not self.cell.held and self._all_wait(waiting) and (due_us := self._next_us()) is not None:
                     self.cell.turn(due_us)  # not settled here: the next look finds out
-                if self._berth and self._unsettled():
-                    self._berth.poke(EVERYBODY)
+                if self._unsettled():
+                    self._poke()
 
     def _all_wait(self, waiting: int | None) -> bool:
         stands, generation = self.cell.stands(), self.cell.generation

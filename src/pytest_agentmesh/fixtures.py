@@ -49,7 +49,7 @@ def mesh_board_factory(
     bench = request.config.stash[BENCH]
 
     def make(**said: Any) -> AbstractContextManager[MeshBoard]:
-        return bench.short_board(_mesh_boards, **said)
+        return bench.stretch(_mesh_boards, **said)
 
     return make
 

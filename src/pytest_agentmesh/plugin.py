@@ -42,14 +42,24 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests with a board end in time, if pytest-timeout is there and nobody said otherwise."""
+    """Markers are read; tests with a board end in time, if pytest-timeout is there and nobody said otherwise."""
+    if not hasattr(config, "workerinput"):
+        for item in items:
+            settings.check_markers(item)
     deadline = config.stash[BENCH].settings.deadline_sec
     if not deadline or not config.pluginmanager.hasplugin("timeout") or _has_timeout(config):
         return
     for item in items:
         names = getattr(item, "fixturenames", ())
         if any(name.startswith("mesh_") for name in names) and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(deadline, method=_method()))
+            item.add_marker(pytest.mark.timeout(deadline))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A worker of xdist reads markers here: its errors of collection are not told."""
+    if hasattr(item.config, "workerinput"):
+        settings.check_markers(item)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -93,8 +103,11 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         used.failed = True
         report.__dict__.pop("wasxfail", None)
+        if call.excinfo.value is used.verdict:
+            report.longrepr = call.excinfo.getrepr(style="value")  # no line of the test is to blame
     if call.when == "teardown":
         setattr(report, CARRIED, used.facts())
+        del item.stash[USED]  # a plugin may run the test again
     return report
 
 
@@ -129,14 +142,7 @@ def _has_timeout(config: pytest.Config) -> bool:
     import os
 
     said = (config.getoption("timeout", None), config.getini("timeout"), os.environ.get("PYTEST_TIMEOUT"))
-    return any(said)
-
-
-def _method() -> str:
-    """A signal fails the one test; a thread, where there are no signals, ends the run."""
-    import signal
-
-    return "signal" if hasattr(signal, "SIGALRM") else "thread"
+    return any(one is not None and one != "" for one in said)  # 0 is an answer, too: none is wanted
 
 
 def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:

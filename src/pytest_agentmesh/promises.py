@@ -27,6 +27,8 @@ ABOUT = {
 class BrokenPromise(AssertionError):
     """A board does not keep what it promises: a fault of AgentMesh, or of what reached behind the board's back."""
 
+    __module__ = "pytest_agentmesh"  # the name that a test imports
+
 
 def violations(board: Board, unchecked: Iterable[str] = ()) -> tuple[Finding, ...]:
     """What is broken on a board; nothing for one that cannot be read any more, which a test may have wanted."""
@@ -39,13 +41,15 @@ def violations(board: Board, unchecked: Iterable[str] = ()) -> tuple[Finding, ..
 
 def told(findings: Iterable[Finding], name: str) -> str:
     """What a failure says of them."""
-    lines = [f"the board {name} breaks what it promises:"]
-    for finding in findings:
+    found = tuple(findings)
+    names = [finding.promise for finding in found]
+    lines = [f"the board {name} breaks {', '.join(names)}:"]
+    for finding in found:
         lines += [f"  {finding.promise}: {ABOUT[finding.promise]}", *(f"      {detail}" for detail in finding.details)]
     lines += [
         "",
         "If the test changed rows behind the board's back, close the board, or say what is not to be looked at:",
-        '    @pytest.mark.agentmesh(unchecked="' + " ".join(finding.promise for finding in findings) + '")',
+        f'    @pytest.mark.agentmesh(unchecked="{" ".join(names)}")',
         "If not, this is a fault of AgentMesh.",
     ]
     return "\n".join(lines)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -66,10 +70,10 @@ def of_run(config: pytest.Config) -> Settings:
     return Settings(
         explore=option.agentmesh,
         keep=option.agentmesh_keep,
-        seed=_number(config, "seed", int),
+        seed=_seed("agentmesh_seed", _said(config, "seed")),
         storage=_choice("agentmesh_storage", _said(config, "storage"), get_args(Storage)),
         transport=_choice("agentmesh_transport", _said(config, "transport"), get_args(Transport)),
-        deadline_sec=_number(config, "deadline", float),
+        deadline_sec=_seconds("agentmesh_deadline", _said(config, "deadline")),
         unchecked=_promises("agentmesh_unchecked", config.getini("agentmesh_unchecked")),
     )
 
@@ -81,27 +85,45 @@ def of_test(settings: Settings, item: pytest.Item) -> Settings:
         pytest.UsageError: a marker says what none can say.
     """
     for marker in reversed(list(item.iter_markers(MARKER))):
-        settings = _marked(settings, marker)
+        if marker.args:
+            raise pytest.UsageError(f"@pytest.mark.agentmesh takes keywords only, not {marker.args[0]!r}")
+        settings = changed(settings, "@pytest.mark.agentmesh", marker.kwargs)
     return settings
 
 
-def _marked(settings: Settings, marker: pytest.Mark) -> Settings:
-    if marker.args:
-        raise pytest.UsageError(f"@pytest.mark.agentmesh takes keywords only, not {marker.args[0]!r}")
-    said: dict[str, Any] = dict(marker.kwargs)
-    for name, choices in (("storage", get_args(Storage)), ("transport", get_args(Transport))):
-        if name in said:
-            _choice(f"agentmesh({name}=)", said[name], choices)
-    if "unchecked" in said:
-        names = said["unchecked"]
-        promises = _promises("agentmesh(unchecked=)", names.split() if isinstance(names, str) else list(names))
-        said["unchecked"] = settings.unchecked | promises
-    if strange := sorted(said.keys() - {"storage", "transport", "unchecked", "seed"}):
-        raise pytest.UsageError(f"@pytest.mark.agentmesh knows no {strange[0]!r}; it knows {MARKER_WORDS}")
-    return replace(settings, **said)
+def check_markers(item: pytest.Item) -> None:
+    """See that the test's markers can be obeyed, before anything runs.
+
+    Raises:
+        pytest.UsageError: one of them says what none can say.
+    """
+    try:
+        of_test(Settings(), item)
+    except pytest.UsageError as error:
+        raise pytest.UsageError(f"{item.nodeid}: {error}") from None
 
 
-MARKER_WORDS: Final = "seed, storage, transport and unchecked"
+def changed(settings: Settings, who: str, said: Mapping[str, Any]) -> Settings:
+    """The same with what a marker or a call says.
+
+    Raises:
+        pytest.UsageError: it says what none can say.
+    """
+    change = dict(said)
+    for name, value in said.items():
+        where = f"{who}({name}=)"
+        match name:
+            case "seed":
+                change[name] = _seed(where, value)
+            case "storage":
+                _choice(where, value, get_args(Storage))
+            case "transport":
+                _choice(where, value, get_args(Transport))
+            case "unchecked":
+                change[name] = settings.unchecked | _promises(where, value)
+            case _:
+                raise pytest.UsageError(f"{who} knows no {name!r}; it knows seed, storage, transport and unchecked")
+    return replace(settings, **change)
 
 
 def _said(config: pytest.Config, name: str) -> Any:
@@ -109,11 +131,19 @@ def _said(config: pytest.Config, name: str) -> Any:
     return config.getini(f"agentmesh_{name}") if given is None else given
 
 
-def _number(config: pytest.Config, name: str, kind: type[Any]) -> Any:
-    try:
-        return kind(_said(config, name))
-    except ValueError:
-        raise pytest.UsageError(f"agentmesh_{name} must be a number") from None
+def _seed(where: str, said: Any) -> int:
+    if isinstance(said, int) and not isinstance(said, bool):
+        return said
+    if isinstance(said, str) and re.fullmatch(r"-?[0-9]+", said.strip()):
+        return int(said)
+    raise pytest.UsageError(f"{where} must be a whole number, not {said!r}")
+
+
+def _seconds(where: str, said: Any) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= (seconds := float(said)) < math.inf:
+            return seconds
+    raise pytest.UsageError(f"{where} must be a number of seconds, or 0 for none, not {said!r}")
 
 
 def _choice(where: str, said: Any, choices: tuple[str, ...]) -> Any:
@@ -122,8 +152,12 @@ def _choice(where: str, said: Any, choices: tuple[str, ...]) -> Any:
     return said
 
 
-def _promises(where: str, names: list[str]) -> frozenset[str]:
-    for name in names:
+def _promises(where: str, said: Any) -> frozenset[str]:
+    names = said.split() if isinstance(said, str) else said
+    if not isinstance(names, Iterable):
+        raise pytest.UsageError(f"{where} must name promises, as 'P8 P10', not {said!r}")
+    found = frozenset(names)
+    for name in found:
         if name not in PROMISES:
             raise pytest.UsageError(f"{where}: there is no promise {name!r}; they are P1 to P12")
-    return frozenset(names)
+    return found
