@@ -16,7 +16,20 @@ from benchmarks.machine import described
 from benchmarks.report import Figure, print_figures
 from benchmarks.settings import Settings
 
-GROUPS = ("pair", "blackboard", "ledger", "swarm", "waiting", "servers", "http", "scale", "paths", "transfer", "peers")
+GROUPS = (
+    "pair",
+    "blackboard",
+    "ledger",
+    "swarm",
+    "waiting",
+    "servers",
+    "http",
+    "scale",
+    "paths",
+    "transfer",
+    "plugin",
+    "peers",
+)
 LONGEST_SEC = 560
 
 

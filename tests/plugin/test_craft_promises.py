@@ -60,9 +60,10 @@ def test_the_message_is_laid_out_as_it_is_kept(tmp_path):
 @pytest.mark.parametrize(
     "mark", ["xfail", "xfail(strict=True)", "xfail(raises=AssertionError)", "xfail(raises=ValueError, strict=True)"]
 )
-def test_an_expected_failure_does_not_hide_it(run, mark):
-    """It was the body that was expected to fail."""
-    result = run(f"""
+def test_an_expected_failure_does_not_hide_it(run, pytester, mark):
+    """It was the body that was expected to fail; a report for machines says the same."""
+    result = run(
+        f"""
     @pytest.mark.{mark}
     def test_passes(mesh_board):
         broken(mesh_board)
@@ -71,8 +72,12 @@ def test_an_expected_failure_does_not_hide_it(run, mark):
     def test_uses_the_factory(mesh_board_factory):
         with mesh_board_factory() as board:
             broken(board)
-    """)
+    """,
+        "--junitxml=report.xml",
+    )
     result.assert_outcomes(failed=2)
+    report = (pytester.path / "report.xml").read_text()
+    assert (report.count("breaks P1, P3") >= 2, "unexpectedly" in report) == (True, False)
     result.stdout.fnmatch_lines(["2 boards, 4 promises broken", "broken: P1 in *passes", "broken: P1 in *factory"])
 
 
