@@ -198,3 +198,13 @@ def test_the_call_that_keeps_its_reader_can_be_cancelled(stage):
         stage.calls.cancel(1)
     assert stage.answers == [None]
     assert stage.undone.is_set()
+
+
+def test_the_end_takes_the_threads_along(stage):
+    """Of short calls and of calls that wait; a test bench has many servers in one process."""
+    before = set(threading.enumerate())
+    stage.start(1)
+    stage.calls.start(Flight(Request(2, "tools/call", {}), stage.work, lambda _: True, wait_sec=30))
+    assert set(threading.enumerate()) > before
+    assert stage.finish()
+    assert set(threading.enumerate()) <= before

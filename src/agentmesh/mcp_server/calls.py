@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final
 
-from agentmesh.clock import Clock, SystemClock
+from agentmesh.clock import Clock, Patience, SystemClock
 from agentmesh.mcp_server.log import log_exception
 from agentmesh.mcp_server.protocol import (
     INTERNAL_ERROR,
@@ -90,8 +90,9 @@ class Calls:
         self._notify = notify
         self._clock = clock or SystemClock()
         self._quiet = quiet
-        self._queue: SimpleQueue[Flight] = SimpleQueue()
+        self._queue: SimpleQueue[Flight | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
+        self._apart: list[threading.Thread] = []
         self._flights: dict[Id, Flight] = {}
         self._unfinished = 0
         self._waiting = 0
@@ -158,10 +159,11 @@ class Calls:
             self._session.board.wake_waits()
 
     def close(self, *, answer: bool, patience_sec: float) -> bool:
-        """End all waits, and let the calls under way end; whether they did so in time.
+        """End all waits, and let the calls under way end, and the threads that did them; whether they did so in time.
 
         Without `answer`, those that have not begun never will, and nobody is told.
         """
+        patience = Patience(int(patience_sec * 1_000_000))
         with self._changed:
             self._closing = True
             for flight in self._flights.values():
@@ -169,11 +171,17 @@ class Calls:
                 flight.woken.set()
         self._session.board.wake_waits()
         with self._changed:
-            return self._changed.wait_for(lambda: self._unfinished == 0, patience_sec)
+            ended = self._changed.wait_for(lambda: self._unfinished == 0, patience.left_sec)
+        self._queue.put(None)
+        if self._worker is not None:
+            self._worker.join(patience.left_sec)
+        for thread in self._apart:
+            thread.join(patience.left_sec)
+        return ended
 
     def _work(self) -> None:
-        while True:
-            self._serve(self._queue.get())
+        while (flight := self._queue.get()) is not None:
+            self._serve(flight)
 
     def _serve(self, flight: Flight) -> None:
         """Do a call when its turn comes, or let it begin if it may wait."""
@@ -191,10 +199,13 @@ class Calls:
                 self._reader_calls = False
 
     def _run_apart(self, flight: Flight) -> None:
+        thread = threading.Thread(target=self._run, args=(flight,), daemon=True)
         try:
-            threading.Thread(target=self._run, args=(flight,), daemon=True).start()
+            thread.start()
         except RuntimeError:  # the system has no thread left: better slow than never
             self._run(flight)
+        else:
+            self._apart = [*filter(threading.Thread.is_alive, self._apart), thread]
 
     def _run(self, flight: Flight) -> None:
         call = Call(self._session, lambda: self._given_up(flight), flight.woken.wait)

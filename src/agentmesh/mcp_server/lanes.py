@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
+from agentmesh.clock import Patience
 from agentmesh.errors import Overloaded
 
 SHORT: Final = 4
@@ -31,7 +32,8 @@ class Lanes:
         self._short = short
         self._most = waits
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads = 0
+        self._threads: list[threading.Thread] = []
+        self._apart: list[threading.Thread] = []
         self._unfinished = 0
         self._changed = threading.Condition()
         self.waiting = 0
@@ -41,9 +43,10 @@ class Lanes:
         """Do a short job as soon as a thread is free."""
         with self._changed:
             self._unfinished += 1
-            if self._threads < self._short:
-                threading.Thread(target=self._work, name=f"lane-{self._threads}", daemon=True).start()
-                self._threads += 1
+            if len(self._threads) < self._short:
+                thread = threading.Thread(target=self._work, name=f"lane-{len(self._threads)}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
         self._queue.put(job)
 
     def run_apart(self, job: Job) -> None:
@@ -55,10 +58,12 @@ class Lanes:
         with self._changed:
             if self.waiting >= self._most:
                 raise Overloaded(self._most)
+            thread = threading.Thread(target=self._wait, args=(job,), name="waiting", daemon=True)
             try:
-                threading.Thread(target=self._wait, args=(job,), name="waiting", daemon=True).start()
+                thread.start()
             except RuntimeError:  # the system has no thread left
                 raise Overloaded(self.waiting) from None
+            self._apart = [*filter(threading.Thread.is_alive, self._apart), thread]
             self.waiting += 1
             self._unfinished += 1
 
@@ -74,11 +79,15 @@ class Lanes:
 
     def close(self, patience_sec: float) -> bool:
         """Take the threads off; whether all that was under way ended in time."""
+        patience = Patience(int(patience_sec * 1_000_000))
         with self._changed:
             self.closing = True
-            for _ in range(self._threads):
+            for _ in self._threads:
                 self._queue.put(None)
-            return self._changed.wait_for(lambda: self._unfinished == 0, patience_sec)
+            ended = self._changed.wait_for(lambda: self._unfinished == 0, patience.left_sec)
+        for thread in (*self._threads, *self._apart):
+            thread.join(patience.left_sec)
+        return ended
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:

@@ -84,6 +84,7 @@ class Session:
         self._held: dict[tuple[str, str], Held] = {}
         self._lock = threading.Lock()
         self._alarm: Alarm | None = None
+        self._thread: threading.Thread | None = None
         self._closed = False
 
     def speaker(self, named: Json) -> Json:
@@ -108,7 +109,9 @@ class Session:
             self._forget_oldest()
             if self._alarm is None and self._keepalive_us > 0:
                 self._alarm = self.board.store.alarm()
-                threading.Thread(target=self._keep, args=(self._alarm,), name="keepalive", daemon=True).start()
+                thread = threading.Thread(target=self._keep, args=(self._alarm,), name="keepalive", daemon=True)
+                thread.start()
+                self._thread = thread
         self._ring()
 
     def lease(self, arguments: Arguments) -> Lease:
@@ -172,10 +175,12 @@ class Session:
         waits = [held.due_in_us(now_us) for held in cared if not held.over]
         return max(min(waits), BREATH_US) if waits else None
 
-    def close(self) -> None:
-        """End the keepalive. No lease is released: it runs out, unless its holder comes back."""
+    def close(self, patience_sec: float = 0.0) -> None:
+        """End the keepalive, and wait so long for its thread. No lease is released: it runs out, or is resumed."""
         self._closed = True
         self._ring()
+        if self._thread is not None:
+            self._thread.join(patience_sec)
 
     def _ring(self) -> None:
         """Have the keepalive look anew."""

@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Final
 
 from agentmesh import limits
+from agentmesh.clock import Patience
 from agentmesh.mcp_server import about, protocol, resources
 from agentmesh.mcp_server.calls import Calls, Flight, Send, Work
 from agentmesh.mcp_server.conversation import Ask, Conversation, Listen, PromptGet, ResourceRead, Subscribe, ToolCall
@@ -83,6 +84,7 @@ class Front:
 
     def __init__(self, wire: Wire, session: Session, offered: Offer) -> None:
         self._wire = wire
+        self._session = session
         self._offer = offered
         self._conversation = Conversation(about.SERVER, offered.instructions, offered.lists(session.agent))
         self._subscriptions = Subscriptions(session, wire.send)
@@ -107,6 +109,15 @@ class Front:
             if self._wire.broken:
                 break
         return True
+
+    def close(self, *, answer: bool, patience_sec: float) -> bool:
+        """End the session, and let the calls under way end as `Calls.close` does; whether they did so in time."""
+        patience = Patience(int(patience_sec * 1_000_000))
+        self._session.close()
+        ended = self.calls.close(answer=answer, patience_sec=patience_sec)
+        self._subscriptions.close(patience.left_sec)
+        self._session.close(patience.left_sec)
+        return ended
 
     def _take(self, line: bytes | None) -> None:
         if line is None:
@@ -269,9 +280,8 @@ def serve(wire: Wire, session: Session, offered: Offer) -> int:
 
     begin_reading()
     reason = end.wait(look)
-    session.close()
     code = INTERRUPTED if reason == signal.SIGINT else 0
-    if not front.calls.close(answer=reason == GONE, patience_sec=PATIENCE_SEC):
+    if not front.close(answer=reason == GONE, patience_sec=PATIENCE_SEC):
         log("calls under way did not end in time; their transactions are rolled back")
         flush()
         os._exit(code)

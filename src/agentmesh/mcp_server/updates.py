@@ -146,6 +146,7 @@ class Subscriptions:
         self._notify = notify
         self._wanted: dict[Place, str] = {}
         self._follower: Follower | None = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
 
@@ -165,7 +166,9 @@ class Subscriptions:
             try:
                 if self._follower is None:
                     self._follower = Follower(self._session, ())
-                    threading.Thread(target=self._run, args=(self._follower,), name="updates", daemon=True).start()
+                    run = threading.Thread(target=self._run, args=(self._follower,), name="updates", daemon=True)
+                    run.start()
+                    self._thread = run
                 self._follower.see(where)
             except AgentMeshError as error:
                 raise broken(error) from error
@@ -178,9 +181,11 @@ class Subscriptions:
             if where is not None:
                 self._wanted.pop(where, None)
 
-    def close(self) -> None:
-        """Tell of nothing any more."""
+    def close(self, patience_sec: float = 0.0) -> None:
+        """Tell of nothing any more, and wait so long for the thread."""
         self._over.set()
+        if self._thread is not None:
+            self._thread.join(patience_sec)
 
     def _run(self, follower: Follower) -> None:
         try:
