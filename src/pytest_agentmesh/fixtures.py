@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_agentmesh.endpoint import Endpoint
     from pytest_agentmesh.fake import MeshFake
     from pytest_agentmesh.scheduler import Order
+    from pytest_agentmesh.sessions import Server, Sessions
     from pytest_agentmesh.swarm import World
 
 
@@ -95,3 +96,20 @@ def mesh_model(
                 monkeypatch.setenv(name, value)
         request.config.stash[BENCH].used(request.node).checks.append(endpoint.verify)
         yield endpoint
+
+
+@pytest.fixture
+def mesh_session(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> Iterator[Sessions]:
+    """MCP sessions at `mesh_board`, for the agents under test: each is open for the body of an `async with`."""
+    from pytest_agentmesh.sessions import Sessions
+
+    used = request.config.stash[BENCH].used(request.node)
+    with Sessions(mesh_board, transport=used.settings.transport) as sessions:
+        used.checks.append(sessions.verify)
+        yield sessions
+
+
+@pytest.fixture
+def mesh_server(mesh_session: Sessions) -> Server:
+    """The MCP server on `mesh_board`, for frameworks that start it or call it by themselves."""
+    return mesh_session.server
