@@ -7,6 +7,8 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pytest_agentmesh.boards import Boards, MeshBoard
+    from pytest_agentmesh.faults import FaultMark
     from pytest_agentmesh.promises import BrokenPromise
 
 
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 class Used:
     """What one test has to do with boards: those that are open, how many there were, what became of them.
 
-    `checks` are what else is looked at when its body has run; each raises AssertionError.
+    `checks` are what else is looked at when its body has run; each raises AssertionError. `marks` are the faults that
+    struck.
     """
 
     test: str
@@ -32,6 +36,7 @@ class Used:
     boards: list[MeshBoard] = field(default_factory=list)
     count: int = 0
     checks: list[Callable[[], None]] = field(default_factory=list)
+    marks: list[FaultMark] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failed: bool = False
@@ -108,20 +113,38 @@ class Bench:
         for check in item.stash[USED].checks if USED in item.stash else ():
             check()
 
-    def after_failure(self, item: pytest.Item) -> None:
-        """Say beside the failure of a test what is wrong with its boards."""
-        if text := _in_any_case(lambda: self._broken(item)):
-            item.add_report_section("call", "agentmesh promises", text)
-        if USED not in item.stash:
+    def after_failure(self, item: pytest.Item, error: BaseException) -> None:
+        """Say beside the failure of a test what its boards have to do with it."""
+        used = item.stash.get(USED, None)
+        if used is None:
             return
-        for check in item.stash[USED].checks:
-            try:
-                check()
-            except AssertionError as error:
-                item.add_report_section("call", "agentmesh", str(error))
-        for board in item.stash[USED].boards:
+        told: list[tuple[str, Callable[[], str]]] = [("promises", lambda: self._broken(item))]
+        told += [("expectations", partial(_failure, check)) for check in used.checks]
+        for board in used.boards:
+            told += [("history", partial(self._drawn, item, board)), ("clock", partial(_stood_still, board, error))]
             if self.settings.keep:
-                item.add_report_section("call", "agentmesh board", f"kept: {board.path}")
+                told.append(("board", partial("kept: {}".format, board.path)))
+        for title, say in told:
+            if text := _in_any_case(say):
+                item.add_report_section("call", f"agentmesh {title}", text)
+
+    def _drawn(self, item: pytest.Item, board: MeshBoard) -> str:
+        """What happened on a board, as a picture; as a page, too, if there is a folder for that."""
+        from agentmesh.errors import AgentMeshError
+        from pytest_agentmesh.history import History
+
+        history = History(board, self.used(item).marks)
+        try:
+            if not history.events:
+                return ""
+        except AgentMeshError:  # the test has closed or damaged it
+            return ""
+        if self.settings.timeline is None:
+            return history.timeline()
+        path = Path(self.settings.timeline) / f"{slug(item.name)}-{zlib.crc32(item.nodeid.encode()):08x}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        history.timeline_html(path)
+        return f"{history.timeline()}\n\nas a page: {path}"
 
     def _broken(self, item: pytest.Item) -> str:
         if USED not in item.stash:
@@ -182,12 +205,31 @@ class Stretch:
             self._bench.discard(board, self._used, failed=failed)
 
 
+def _failure(check: Callable[[], None]) -> str:
+    """What a look says that fails, too."""
+    try:
+        check()
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def _stood_still(board: MeshBoard, error: BaseException) -> str:
+    """Why a test may have run out of time."""
+    if "pytest-timeout" not in str(error):
+        return ""
+    return (
+        f"The clock of the board stood at {board.clock.now.isoformat()} when the time of the test was over. A call\n"
+        "that waits on it ends when the test turns it: mesh_clock.advance(), or `with mesh_clock.autojump():`."
+    )
+
+
 def _in_any_case(look: Callable[[], str]) -> str:
     """What a look at boards finds while a failure is on its way, which must not be lost in another."""
     try:
         return look()
     except Exception as error:  # noqa: BLE001 - it is told, whatever it is
-        return f"the boards could not be asked for their promises: {error!r}"
+        return f"this could not be found out: {error!r}"
 
 
 def slug(name: str) -> str:

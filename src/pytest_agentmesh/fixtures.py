@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_agentmesh.clock import MeshClock
     from pytest_agentmesh.endpoint import Endpoint
     from pytest_agentmesh.fake import MeshFake
+    from pytest_agentmesh.history import History
     from pytest_agentmesh.scheduler import Order
     from pytest_agentmesh.sessions import Server, Sessions
     from pytest_agentmesh.swarm import World
@@ -68,9 +69,10 @@ def mesh_swarm(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> Iterato
     """Runs scripted agents on `mesh_board`: first come, first served, or with `--agentmesh` as the seed says."""
     from pytest_agentmesh.swarm import World
 
-    settings = request.config.stash[BENCH].used(request.node).settings
+    used = request.config.stash[BENCH].used(request.node)
+    settings = used.settings
     order: Order = "random" if settings.explore else "fifo"
-    world = World(mesh_board, seed=settings.seed, order=order, unchecked=settings.unchecked)
+    world = World(mesh_board, seed=settings.seed, order=order, unchecked=settings.unchecked, marks=used.marks)
     yield world
     world.close()
 
@@ -79,6 +81,14 @@ def mesh_swarm(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> Iterato
 def mesh_clock(mesh_board: MeshBoard) -> MeshClock:
     """The clock of `mesh_board`: it stands still until the test turns it."""
     return mesh_board.clock
+
+
+@pytest.fixture
+def mesh_history(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> History:
+    """What happened on `mesh_board`, with the faults that struck its sessions and swarms."""
+    from pytest_agentmesh.history import History
+
+    return History(mesh_board, request.config.stash[BENCH].used(request.node).marks)
 
 
 @pytest.fixture
@@ -104,7 +114,7 @@ def mesh_session(request: pytest.FixtureRequest, mesh_board: MeshBoard) -> Itera
     from pytest_agentmesh.sessions import Sessions
 
     used = request.config.stash[BENCH].used(request.node)
-    with Sessions(mesh_board, transport=used.settings.transport) as sessions:
+    with Sessions(mesh_board, transport=used.settings.transport, marks=used.marks) as sessions:
         used.checks.append(sessions.verify)
         yield sessions
 

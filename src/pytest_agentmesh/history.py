@@ -86,6 +86,9 @@ class History:
         """The faults that struck, in the order in which they were written down."""
         return tuple(self._faults)
 
+    def __repr__(self) -> str:
+        return f"<History of {self._board}>" if self._board is not None else f"<History of {len(self._events)} events>"
+
     def __len__(self) -> int:
         return len(self.events)
 

@@ -80,8 +80,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     bench = item.config.stash[BENCH]
     try:
         result = yield
-    except BaseException:
-        bench.after_failure(item)
+    except BaseException as error:
+        bench.after_failure(item, error)
         raise
     bench.after_body(item)
     return result

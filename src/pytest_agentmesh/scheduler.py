@@ -87,14 +87,14 @@ class Actor:
 class Scheduler:
     """Agents on one board, each at its next step."""
 
-    def __init__(self, board: Board, clock: Turnable) -> None:
+    def __init__(self, board: Board, clock: Turnable, marks: list[FaultMark]) -> None:
         self.board = board
         self.clock = clock
         self.start_us = clock.now_us()
         self.strikes = Strikes()
         self.actors: dict[str, Actor] = {}
         self.taken: list[Taken] = []
-        self.marks: list[FaultMark] = []
+        self.marks = marks
         self._queue: list[Actor] = []
         self._parked: list[Actor] = []
         self._seq = self._seen = self._first = board.status().last_seq

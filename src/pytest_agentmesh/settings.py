@@ -22,12 +22,13 @@ class Settings:
     """How the boards of a test are made and judged.
 
     `explore`: swarms run in an order drawn from the seed, not first come first served. `keep`: boards of failed tests
-    stay. `deadline_sec`: the real time that a test with a board may take; 0 for any. `unchecked`: promises that are not
-    looked at when a test ends.
+    stay. `timeline`: the folder for pictures of failed tests. `deadline_sec`: the real time that a test with a board
+    may take; 0 for any. `unchecked`: promises that are not looked at when a test ends.
     """
 
     explore: bool = False
     keep: bool = False
+    timeline: str | None = None
     seed: int = 0
     storage: Storage = "file"
     transport: Transport = "memory"
@@ -41,6 +42,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--agentmesh", action="store_true", help="Run swarms in orders drawn from the seed.")
     group.addoption("--agentmesh-seed", type=int, metavar="N", help="What ids, data and orders are drawn from (0).")
     group.addoption("--agentmesh-keep", action="store_true", help="Keep the boards of failed tests, and name them.")
+    group.addoption("--agentmesh-timeline", metavar="DIR", help="Draw failed tests as pages of HTML in this folder.")
     group.addoption(
         "--agentmesh-storage", choices=get_args(Storage), help="Where boards are: file (default) or memory."
     )
@@ -70,6 +72,7 @@ def of_run(config: pytest.Config) -> Settings:
     return Settings(
         explore=option.agentmesh,
         keep=option.agentmesh_keep,
+        timeline=option.agentmesh_timeline,
         seed=_seed("agentmesh_seed", _said(config, "seed")),
         storage=_choice("agentmesh_storage", _said(config, "storage"), get_args(Storage)),
         transport=_choice("agentmesh_transport", _said(config, "transport"), get_args(Transport)),

@@ -84,6 +84,7 @@ class World:
         order: their order: `fifo`, first come first served, or `random`.
         within: how much board time they may take.
         unchecked: promises that are not looked at, such as `P8`.
+        marks: where the faults that struck are written down, if others are written there, too.
         choices: who decides what a run leaves open, given its seed and order; a `random.Random` by default.
 
     Raises:
@@ -99,6 +100,7 @@ class World:
         order: Order = "fifo",
         within: Duration = "1d",
         unchecked: Iterable[str] = (),
+        marks: list[FaultMark] | None = None,
         choices: Callable[[int, Order], Choices] = Seeded,
     ) -> None:
         own: object = clock or getattr(board, "clock", board.store.clock)
@@ -106,12 +108,15 @@ class World:
             raise TypeError("a swarm needs a clock that can be turned: open the board on a test clock")
         self.board = board
         self.clock: Turnable = own  # type: ignore[assignment]  # it can be turned
-        self._scheduler = Scheduler(board, self.clock)
+        self._scheduler = Scheduler(board, self.clock, [] if marks is None else marks)
         self._seed, self._order, self._within = seed, order, within
         self._unchecked = frozenset(unchecked)
         self._new_choices = choices
         self._choices = choices(seed, order)
         self._checked = 0
+
+    def __repr__(self) -> str:
+        return f"<World of {self.board}>"
 
     def run(
         self,

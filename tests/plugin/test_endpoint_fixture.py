@@ -75,7 +75,7 @@ def test_agent(mesh_model):
 """)
     told.assert_outcomes(failed=1)
     told.stdout.fnmatch_lines(
-        ["E*HTTPError: HTTP Error 500*", "*Captured agentmesh call*", "*the agent offered no tools*"]
+        ["E*HTTPError: HTTP Error 500*", "*Captured agentmesh expectations call*", "*the agent offered no tools*"]
     )
 
 

@@ -1,0 +1,87 @@
+"""What stands beside the failure of a test: what happened on its boards, as a picture and as a page."""
+
+import pytest
+
+SWARM = """
+from pytest_agentmesh import agent, claim, complete, kill, work
+
+
+def test_it(mesh_swarm, mesh_history):
+    mesh_swarm.board.create_task("Task", id="a")
+    mesh_swarm.run(agent("coder", claim(), work(sec=30), complete()) * 2, faults=[kill("complete_task")])
+    mesh_history.check()
+    assert [mark.agent for mark in mesh_history.faults] == ["coder-1"]
+    mesh_swarm.board.assert_attempts("a", ["completed"])
+"""
+
+
+def test_a_picture_stands_beside_the_failure(pytester):
+    """Lanes of the agents, and the fault that struck."""
+    pytester.makepyfile(SWARM)
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*Captured agentmesh history call*", "coder-1 *a*", "*kill of coder-1 at complete_task*"]
+    )
+
+
+def test_the_picture_can_be_a_page(pytester):
+    """In the folder that was named, and the failure says where; a test that passes is not drawn."""
+    pytester.makepyfile(SWARM, test_good="def test_good(mesh_board): mesh_board.create_task('Task')")
+    result = pytester.runpytest("--agentmesh-timeline=pictures")
+    (page,) = (pytester.path / "pictures").iterdir()
+    result.stdout.fnmatch_lines([f"as a page: pictures/{page.name}"])
+    assert "kill of coder-1" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("body", ["pass", "mesh_board.create_task('Task'); mesh_board.close()"])
+def test_without_a_history_there_is_no_picture(pytester, body):
+    """A board on which nothing happened, and one that the test has closed."""
+    pytester.makepyfile(f"def test_it(mesh_board):\n    {body}\n    assert False")
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*agentmesh history*")
+
+
+def test_a_wait_that_nobody_ends_is_explained(pytester):
+    """The time of the test is over, and the clock of its board stood still."""
+    pytester.makepyfile(
+        """
+        import threading
+
+        import pytest
+
+
+        @pytest.mark.timeout(1, method="signal")
+        def test_it(mesh_board):
+            call = threading.Thread(target=mesh_board.claim_task, args=("ada",), kwargs={"wait_sec": 30})
+            call.start()
+            try:
+                call.join()
+            finally:
+                mesh_board.clock.advance(30)
+        """
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Captured agentmesh clock call*", "*ends when the test turns it*"])
+
+
+def test_faults_of_sessions_are_history_too(pytester):
+    """One list for all who write them down."""
+    pytester.makepyfile(
+        """
+        import anyio
+        import pytest
+
+
+        @pytest.mark.anyio
+        @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+        async def test_it(mesh_session, mesh_history):
+            async with mesh_session("ada", faults=["create_task:lost_reply"]) as session:
+                with pytest.raises(Exception, match="lost_reply"):
+                    await session.call_tool("create_task", {"title": "Task"})
+            assert [mark.at for mark in mesh_history.faults] == ["create_task"]
+        """
+    )
+    pytester.runpytest().assert_outcomes(passed=1)
