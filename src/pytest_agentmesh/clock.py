@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from agentmesh import Board
 from agentmesh.cell import AGENT, PARKED, RUNNING, TIMER, CellClock, Stand
-from agentmesh.clock import Patience, system_chance
+from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed
 from agentmesh.model import EntryFacts, State, Task
 from agentmesh.store.parking import LONG_US, ClockedAlarm, clock_berth
@@ -147,7 +147,7 @@ class MeshClock:
     def sleep(self, duration: Duration) -> None:
         """What an agent does that works for so long: wait until the clock has been turned so far."""
         until_us = self.now_us() + micros(duration)
-        with contextlib.closing(ClockedAlarm(self.cell, system_chance(), PARKED)) as alarm:
+        with contextlib.closing(ClockedAlarm(self.cell, PARKED)) as alarm:
             while (left_us := until_us - self.now_us()) > 0:
                 alarm.wait(left_us)
 
@@ -207,7 +207,7 @@ class MeshClock:
     def _poke(self) -> None:
         """Wake all who sleep on the cell; where they meet is found when the first of them has to be woken."""
         if self._berth is None:
-            self._berth = clock_berth(self.cell, system_chance())
+            self._berth = clock_berth(self.cell)
         if self._berth:
             self._berth.poke(EVERYBODY)
 

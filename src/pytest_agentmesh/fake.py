@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,15 @@ class MeshFake:
     """
 
     def __init__(self, seed: int = 0) -> None:
+        """Make things up from a seed.
+
+        Raises:
+            MissingExtra: Faker is not installed.
+        """
+        if find_spec("faker") is None:
+            from agentmesh.errors import MissingExtra
+
+            raise MissingExtra("fake", "faker")
         from faker import Factory  # 0.2 s that only a test with made-up data pays
 
         from pytest_agentmesh.agent_work import AgentWork

@@ -13,6 +13,7 @@ import faker.generator
 import pytest
 
 from agentmesh import limits
+from agentmesh.errors import MissingExtra
 from agentmesh.patterns import normalised
 from pytest_agentmesh.agent_work import AgentWork, Subject
 from pytest_agentmesh.fake import MeshFake
@@ -310,6 +311,14 @@ def test_importing_the_module_imports_neither_faker_nor_the_product():
     """Whoever makes nothing up pays for nothing."""
     code = "import sys, pytest_agentmesh.fake; print(sorted({'faker', 'agentmesh', 'hypothesis'} & set(sys.modules)))"
     assert run(code) == "[]"
+
+
+def test_without_faker_the_way_to_it_is_named(monkeypatch):
+    """It is an extra: whoever does not make things up does not pay for its plugin."""
+    monkeypatch.setattr("pytest_agentmesh.fake.find_spec", lambda _: None)
+    with pytest.raises(MissingExtra) as missing:
+        MeshFake()
+    assert missing.value.hint == "Install it: pip install 'pytest-agentmesh[fake]'"
 
 
 def test_the_provider_works_on_a_faker_of_ones_own(board):

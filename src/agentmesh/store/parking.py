@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentmesh.cell import PARKED, TIMER, CellClock
-from agentmesh.clock import Chance
 from agentmesh.store.waiting import POLL_US, TICK_US, Berth, SleepingWaiter, berth_folder
 
 LONG_US = 1 << 60
@@ -28,7 +27,6 @@ class ClockedWaiter(SleepingWaiter):
         left: Callable[[SleepingWaiter], None],
         *,
         clock: CellClock,
-        chance: Chance,
         kind: int = PARKED,
     ) -> None:
         super().__init__(berth, version, left)
@@ -36,7 +34,7 @@ class ClockedWaiter(SleepingWaiter):
         self._kind = kind
         self._seen_turn = clock.generation
         self._place = clock.take_part()
-        self._bells = clock_berth(clock, chance)
+        self._bells = clock_berth(clock)
         self._bell_here = self._bells.bind() if self._bells else None
 
     def wait(self, timeout_us: int) -> bool:
@@ -65,8 +63,8 @@ class ClockedWaiter(SleepingWaiter):
 class ClockedAlarm:
     """A timer's sleep on a test clock; `kind` says whether anybody waits for it."""
 
-    def __init__(self, clock: CellClock, chance: Chance, kind: int = TIMER) -> None:
-        self._waiter = ClockedWaiter(None, lambda: 0, lambda _: None, clock=clock, chance=chance, kind=kind)
+    def __init__(self, clock: CellClock, kind: int = TIMER) -> None:
+        self._waiter = ClockedWaiter(None, lambda: 0, lambda _: None, clock=clock, kind=kind)
 
     def wait(self, timeout_us: int | None) -> None:
         """Sleep until the clock was turned or the alarm was rung."""
@@ -81,8 +79,8 @@ class ClockedAlarm:
         self._waiter.close()
 
 
-def clock_berth(clock: CellClock, chance: Chance) -> Berth | None:
+def clock_berth(clock: CellClock) -> Berth | None:
     """Where those sleep who wait on a cell, and whoever turns it pokes them; None where there are no sockets."""
     folder = berth_folder("clock", clock.path.stat().st_ino)
-    berth = Berth(folder, chance) if folder else None
+    berth = Berth(folder) if folder else None
     return berth if berth and berth.usable() else None

@@ -149,7 +149,7 @@ class SqliteStore:
         self._synchronous = synchronous(options)
         self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
         self._writer.set_wal_hook(self._log.committed)
-        berth = Berth(place, self.chance) if place else None
+        berth = Berth(place) if place else None
         self._berth = berth if berth and berth.usable() else None
 
     def write(self, work: Callable[[SqliteTransaction], T], *, synced: bool = True) -> T:
@@ -268,7 +268,7 @@ class SqliteStore:
 
     def alarm(self) -> Alarm:
         """A sleep on the board's clock, for a timer."""
-        return ClockedAlarm(self.clock, self.chance) if isinstance(self.clock, CellClock) else RealAlarm()
+        return ClockedAlarm(self.clock) if isinstance(self.clock, CellClock) else RealAlarm()
 
     def poke(self, count: int) -> None:
         """Wake up to `count` waiters, chosen at random."""
@@ -364,7 +364,7 @@ class SqliteStore:
 
     def _sleeper(self, berth: Berth | None) -> SleepingWaiter:
         if isinstance(self.clock, CellClock):
-            return ClockedWaiter(berth, self._data_version, self._waiters.discard, clock=self.clock, chance=self.chance)
+            return ClockedWaiter(berth, self._data_version, self._waiters.discard, clock=self.clock)
         return SleepingWaiter(berth, self._data_version, self._waiters.discard)
 
     def _data_version(self) -> int:

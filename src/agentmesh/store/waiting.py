@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from agentmesh.clock import Chance, word
+from agentmesh.clock import system_chance, word
 
 BOARD_ID = re.compile(r"[0-9a-z]{1,32}")
 LONGEST = 100
@@ -33,11 +33,15 @@ Watch: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selecto
 
 
 class Berth:
-    """The folder in which the waiters of one board have their sockets."""
+    """The folder in which the waiters of one board have their sockets.
 
-    def __init__(self, folder: Path, chance: Chance) -> None:
+    Its chance is the system's, not the board's: who is woken is no part of what happens on a board, and a board whose
+    chance repeats itself has the same ids however many wait.
+    """
+
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._chance = chance
+        self._chance = system_chance()
         self._sender: socket.socket | None = None
 
     def usable(self) -> bool:

@@ -11,7 +11,7 @@ from threading import Condition
 from typing import Final
 
 from agentmesh.cell import PARKED, CellClock
-from agentmesh.clock import Clock, system_chance
+from agentmesh.clock import Clock
 from agentmesh.store.parking import ClockedAlarm
 
 POLL_SEC: Final = 0.01
@@ -48,7 +48,7 @@ class Silence:
         held = _Held(agent)
         if self._cell is None:
             return self._hold(held, due_us)
-        with closing(ClockedAlarm(self._cell, system_chance(), PARKED)) as held.alarm:
+        with closing(ClockedAlarm(self._cell, PARKED)) as held.alarm:
             return self._hold(held, due_us)
 
     def _hold(self, held: _Held, due_us: int | None) -> bool:

@@ -10,7 +10,7 @@ import socket
 import threading
 
 from agentmesh.cell import PARKED, CellClock
-from agentmesh.clock import Clock, system_chance
+from agentmesh.clock import Clock
 from agentmesh.store.base import Alarm
 from agentmesh.store.parking import ClockedAlarm
 from agentmesh.store.waiting import Alarm as RealAlarm
@@ -20,7 +20,7 @@ from pytest_agentmesh.sessions.pipe import readable
 async def pause(clock: Clock, sec: float) -> None:
     """Sleep until so many seconds of the board's time have passed."""
     due_us = clock.now_us() + round(sec * 1_000_000)
-    alarm = ClockedAlarm(clock, system_chance(), PARKED) if isinstance(clock, CellClock) else RealAlarm()
+    alarm = ClockedAlarm(clock, PARKED) if isinstance(clock, CellClock) else RealAlarm()
     given_up = threading.Event()
     woken, bell = socket.socketpair()
     thread = threading.Thread(target=_sleep, args=(clock, due_us, alarm, given_up, bell), name="delay", daemon=True)
