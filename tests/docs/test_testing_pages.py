@@ -7,7 +7,8 @@ import pytest
 
 import pytest_agentmesh
 
-PAGES = sorted((Path(__file__).parents[2] / "docs").glob("testing*.md"))
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("testing*.md"))
 CONFTEST = """
 from hypothesis import settings
 
@@ -21,7 +22,7 @@ def blocks(page):
     return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_every_test_on_a_page_passes(page, pytester):
     """As a reader saves and runs them, with warnings as errors: all blocks of a page are one file."""
     pytester.makeconftest(CONFTEST)
