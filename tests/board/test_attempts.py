@@ -271,6 +271,16 @@ def test_a_split_writes_its_events_in_order(board):
     assert len({event.at_us for event in board.events()[-3:]}) == 1
 
 
+def test_a_late_split_is_marked_late(board, clock):
+    """As every other end that its holder brings about after its lease was due."""
+    put(board, "a")
+    claim = claimed(board, "a")
+    clock.advance(61)
+    claim.split([{"title": "s", "id": "s"}])
+    assert board.attempts("a")[0].late
+    assert next(event.data["late"] for event in board.events() if event.kind == "task_split")
+
+
 def test_notes_stay_with_the_attempt_that_left_them(board, clock):
     """Oldest first, each with its author and instant; the text stays out of the history."""
     put(board, "a")

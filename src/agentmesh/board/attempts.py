@@ -60,7 +60,8 @@ def split(change: Change, held: Row, specs: Sequence[Spec]) -> list[str]:
         problem = "its hand-outs are used up, so nobody could finish it after a split"
         raise WrongState(held["id"], held["state"], problem, hint="Complete it or fail it.")
     leases.put_back(change, held, refund)
-    change.event("task_split", held, fence=held["fence"], agent_id=held["agent_id"], refunded=bool(refund))
+    told = {"refunded": bool(refund), **_late(change, held)}
+    change.event("task_split", held, fence=held["fence"], agent_id=held["agent_id"], **told)
     ids = tasks.insert(change, specs, held["agent_id"])
     for name in ids:
         child, parent = dependencies.both_ends(change, held["id"], name)

@@ -81,7 +81,7 @@ class Leases:
     def end(self, event: Event, outcome: str, *, kind: str | None = None) -> None:
         """The attempt that an event names ends: by its holder, or in its place."""
         task, attempt = self.task(event), self.held(event)
-        if outcome in ("completed", "failed", "released"):
+        if outcome in ("completed", "failed", "released", "split"):
             self._late(event, attempt)
         attempt.kind = kind
         if "refunded" in event.data:
