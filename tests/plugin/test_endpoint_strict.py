@@ -102,6 +102,13 @@ def failed_in_a_function(model):
     Chat(agent).send()
 
 
+def failed_and_ended_the_agent(model):
+    """What is left was not left by the agent."""
+    agent = model.agent("coder")
+    agent.script(call("claim_task", agent_id=lambda turn: turn.request["nothing"]), text("Done."))
+    Chat(agent).send()
+
+
 def failed_on_purpose(model):
     """A policy found something wrong."""
 
@@ -179,6 +186,7 @@ STORIES = [
     offered_two_that_fit,
     called_wrongly,
     failed_in_a_function,
+    failed_and_ended_the_agent,
     failed_on_purpose,
     decided_nothing,
     lost_a_result,
@@ -238,6 +246,18 @@ def test_leniently_anything_is_called(mesh_model):
     called = [Chat(agent).ask().calls[0][1:] for _ in range(2)]
     assert called == [("cancel_task", '{"x": 1}'), (TOOL, '{"x": 1}')]
     mesh_model.verify()
+
+
+@pytest.mark.parametrize("maybe", [{"type": ["string", "null"]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}])
+def test_what_has_to_be_said_and_is_not_is_null_where_that_may_be(mesh_model, maybe):
+    """As a model does that is held to a strict schema; what may not be null has to be in the script."""
+    schema = {"properties": {"agent_id": {}, "plan": maybe, "tag": maybe}, "required": ["agent_id", "plan", "tag"]}
+    agent = mesh_model.agent("a").script(call("claim_task", agent_id="a", tag="x"), call("claim_task"))
+    [(_, _, said)] = Chat(agent, schema=schema).ask().calls
+    assert json.loads(said) == {"agent_id": "a", "plan": None, "tag": "x"}
+    Chat(agent, schema=schema).send()
+    with pytest.raises(AssertionError, match="schema of mcp__agentmesh__claim_task: agent_id is missing\n"):
+        mesh_model.verify()
 
 
 def test_the_cause_of_a_failure_is_chained_to_it(mesh_model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -59,18 +59,23 @@ def speak(answer: Answer, turn: Turn, *, id: str, at_sec: int, heard_chars: int,
 def _called(called: Call, turn: Turn, call_id: str, *, strict: bool) -> SpokenCall:
     """A tool call by the name that the agent has for the tool, held against its schema."""
     arguments = {name: _ask(value, turn) if callable(value) else value for name, value in called.arguments.items()}
-    try:
-        told = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ScriptError(f"the arguments of {called} are no JSON: {error}") from error
+    told = _json(called, arguments)
     if not strict and not any(tool.answers_to(called.tool) for tool in turn.tools):
         return SpokenCall(call_id, called.tool, told if called.raw is None else called.raw)
     tool = tools.find(called.tool, turn.tools)
     if called.raw is not None:
         return SpokenCall(call_id, tool.name, called.raw)
     if strict:
+        told = _json(called, tools.filled(tool, arguments))
         tools.check(tool, json.loads(told))
     return SpokenCall(call_id, tool.name, told)
+
+
+def _json(called: Call, arguments: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ScriptError(f"the arguments of {called} are no JSON: {error}") from error
 
 
 def _ask(function: Callable[[Turn], T], turn: Turn) -> T:

@@ -52,6 +52,23 @@ def check(tool: Tool, arguments: Mapping[str, Any]) -> None:
         raise ScriptError(f"these arguments do not fit the schema of {tool.name}: {'; '.join(wrong)}", MISFIT)
 
 
+def filled(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments as a model says them that is held to a strict schema: it has to say all, and null is for nothing.
+
+    OpenAI's strict mode has no optional arguments; frameworks turn those of a tool into ones that may be null.
+    """
+    known = tool.schema.get("properties", {})
+    unsaid = [name for name in tool.schema.get("required", ()) if name not in arguments and name in known]
+    return {**arguments, **{name: None for name in unsaid if _may_be_null(known[name], tool.schema)}}
+
+
+def _may_be_null(schema: Schema, root: Schema) -> bool:
+    """Whether a schema names null; one that takes anything does not."""
+    schema = _resolved(schema, root)
+    parts = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    return "null" in schema.get("type", ()) or any(_may_be_null(part, root) for part in parts)
+
+
 def misfits(schema: Schema, value: Any, root: Schema, path: str = "") -> Iterator[str]:
     """What of a value does not fit a schema; lengths, ranges and patterns are the tool's own affair."""
     schema = _resolved(schema, root)

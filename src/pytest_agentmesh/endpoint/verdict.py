@@ -60,6 +60,8 @@ def _heard(turn: Turn) -> str:
 
 def _why_left(part: Part) -> str:
     """Why the agent may have stopped asking."""
+    if part.failures and part.failures[-1].number == len(part.exchanges):
+        return f"request {len(part.exchanges)} failed, and that ended the agent"
     last = next((each.line for each in reversed(part.exchanges) if each.line), None)
     if last is None:
         return "the agent never reached this endpoint: its client needs the url and the key of its model, or env()"
