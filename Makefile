@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check test conformance bench lint golden
+.PHONY: help demo check test examples conformance bench lint golden
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -22,6 +22,9 @@ check: lint ## Before each commit: format, lint, types, contracts, fast tests
 
 test: lint ## What CI runs: the linters and every test
 	$(BIN)/python -m pytest $(ARGS)
+
+examples: $(VENV)/.stamp-dev ## The tests of each project in examples/, in its own environment; needs the network
+	$(BIN)/python -m pytest -v tests/examples $(ARGS)
 
 conformance: $(VENV)/.stamp-dev ## The public MCP conformance suite and Inspector, on both fronts; needs npx and the network
 	$(BIN)/python -m tests.conformance.run

@@ -1,65 +1,29 @@
 """From a built wheel, in an environment of its own, beside the plugins that projects of agents have."""
 
-import os
-import shutil
 import subprocess
-import sys
-import tomllib
-from pathlib import Path
 
 import pytest
+
+from tests.support.environments import NEEDED, NEEDS_AN_INDEX, built, command, joined, python_with
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.multiproc,
     pytest.mark.timeout(300),  # the first run installs the neighbours
-    pytest.mark.skipif(os.environ.get("AGENTMESH_OFFLINE") == "1", reason="AGENTMESH_OFFLINE=1: nothing is installed"),
+    NEEDS_AN_INDEX,
 ]
 
-ROOT = Path(__file__).parents[2]
 NEIGHBOURS = ("anyio", "hatchling", "hypothesis", "pytest-asyncio", "pytest-randomly", "pytest-rerunfailures")
 STRICT = ("-W", "error", "--strict-markers", "--strict-config", "-p", "no:cacheprovider")
 ASYNCIO = ("-o", "asyncio_default_fixture_loop_scope=function")
 
 
-def command(*words, cwd=None):
-    """Run a command that must end well; what it says."""
-    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTEST_ADDOPTS")}
-    done = subprocess.run(words, cwd=cwd, env=clean, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.fail(f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
-def neighbours(request, tmp_path_factory):
-    """The site-packages of an environment with what we need and what others bring; pytest's cache keeps it."""
-    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    cache = getattr(request.config, "cache", None)
-    cached = cache.mkdir("neighbours") if cache else tmp_path_factory.mktemp("neighbours")
-    folder = cached / f"{sys.version_info.major}.{sys.version_info.minor}"
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        command(sys.executable, "-m", "venv", folder)
-        command(folder / "bin" / "python", "-m", "pip", "install", "--quiet", *needed, *NEIGHBOURS)
-        (folder / "complete").touch()
-    [packages] = folder.glob("lib/python*/site-packages")
-    return folder / "bin" / "python", packages
-
-
-@pytest.fixture(scope="module")
-def python(neighbours, tmp_path_factory):
-    """The Python of a new environment into which the wheel was installed, as it was built from these files."""
-    builder, packages = neighbours
-    wheels, folder = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("outside") / "venv"
-    pip = [builder, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    command(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ROOT)
-    command(sys.executable, "-m", "venv", "--without-pip", folder)
-    [wheel] = wheels.glob("pytest_agentmesh-*.whl")
-    command(*pip, "--python", folder / "bin" / "python", "install", "--no-deps", wheel)
-    [own] = folder.glob("lib/python*/site-packages")
-    (own / "neighbours.pth").write_text(f"{packages}\n")
-    return folder / "bin" / "python"
+def python(request, tmp_path_factory):
+    """The Python of a new environment with our wheel and its neighbours."""
+    neighbours = python_with(request, tmp_path_factory, *NEEDED, *NEIGHBOURS)
+    wheel = built(neighbours, tmp_path_factory.mktemp("wheels"))
+    return joined(neighbours, wheel, tmp_path_factory.mktemp("outside") / "venv")
 
 
 @pytest.fixture
