@@ -64,5 +64,5 @@ def test_a_wrong_id_is_told_to_the_model(board, run_crew, mesh_model):
         call("finish_task", task_id="task-42", result="It is done."), text("I have no such task.")
     )
     assert run_crew("coder-1") == "I have no such task."
-    assert model.requests[1].last_result("finish_task")["code"] == "lease_unknown"
+    assert model.requests[1].last_result("finish_task")["code"] == "not_found"
     assert board.state == {"schema": "pending", "api": "blocked"}

@@ -77,5 +77,5 @@ async def test_a_confused_model_does_no_harm(board, run_agent, mesh_model):
     wrong = call("finish_everything"), call("complete_task", task_id="task-42"), text("I was wrong.")
     model = mesh_model.agent("coder-1").script(*wrong, strict=False)
     assert await run_agent("coder-1") == "I was wrong."
-    assert model.requests[-1].last_result("complete_task")["code"] == "lease_unknown"
+    assert model.requests[-1].last_result("complete_task")["code"] == "not_found"
     assert board.state == {"schema": "pending", "api": "blocked"}

@@ -185,10 +185,10 @@ def test_an_argument_that_a_tool_does_not_know_is_named(session):
 
 
 def test_a_task_that_is_not_there_is_told(session):
-    """In every tool that takes one; who should hold it holds nothing."""
+    """In every tool that takes one, also in those that ask for its lease."""
     for name in (name for name, usual in USUAL.items() if "task_id" in usual):
         error = failed(session, TOOLS[name], USUAL[name] | {"task_id": "nobody"})
-        assert (name, error["code"]) == (name, "lease_unknown" if name in NEEDS_LEASE else "not_found")
+        assert (name, error["code"]) == (name, "not_found")
 
 
 @pytest.mark.parametrize(

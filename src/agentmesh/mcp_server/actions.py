@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentmesh.documents import document
-from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound
+from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound, Pruned
 from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
 from agentmesh.mcp_server.session import Call
@@ -231,7 +231,7 @@ def record_usage(call: Call, arguments: Arguments) -> Document:
     named = {name: arguments[name] for name in ("agent_id", "task_id") if name in arguments}
     try:
         receipt = call.board.ledger.record(**_signed(call, arguments))
-    except (LeaseUnknown, LeaseLost):  # the money was spent all the same
+    except (LeaseUnknown, LeaseLost, Pruned):  # the money was spent all the same
         receipt = call.board.ledger.record(**arguments | named)
     entry = document(receipt.entry)
     found: Document = {name: entry[name] for name in ("id", "task_id", "fence", "cost_usd") if name in entry}

@@ -118,6 +118,7 @@ class Session:
         """Take task, agent and token out of the arguments; the token may be a remembered one.
 
         Raises:
+            NotFound: no token was given, and there is no such task (`Pruned` if there was).
             LeaseUnknown: no token was given, and none is remembered.
             InvalidArgument: what was given has not the form of a token, or names no task.
         """
@@ -129,6 +130,7 @@ class Session:
         with self._lock:
             held = self._held.get((agent_id, task_id))
         if held is None:
+            self.board.get_task(task_id)  # a model that makes an id up is told that, not how to get its lease back
             raise LeaseUnknown(task_id)
         return held.lease
 
