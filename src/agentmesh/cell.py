@@ -5,8 +5,9 @@ access; the alternatives do not reach another process (a patched `time`) or cost
 
 Beside the time stand the *places* of those who take part: each call that waits has one while it waits, so whoever
 turns the clock can tell when all of them have seen the new time. A place is free; running (its owner is at work);
-parked until an instant, by a call or by a timer that nobody waits for; or an agent's, who takes part without a call.
-Places of dead processes are taken back.
+parked until an instant, by a call or by a timer that nobody waits for; an agent's, who takes part without a call; or
+that of somebody who keeps the clock from moving by itself. Places of dead processes are taken back; a process is known
+by its id and its start, for ids are used again.
 
 Each word is 8 bytes and written by one store, so no reader sees half of one. The time is written before the generation
 that announces it: who parks with this generation has seen this time.
@@ -15,15 +16,17 @@ that announces it: who parks with this generation has seen this time.
 from __future__ import annotations
 
 import contextlib
+import functools
 import mmap
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from agentmesh.clock import SystemClock
-from agentmesh.errors import InvalidArgument, Overloaded
+from agentmesh.errors import BoardClosed, BoardReplaced, InvalidArgument, Overloaded
 from agentmesh.model import Micros
 
 try:
@@ -40,10 +43,15 @@ VARIABLE: Final = "AGENTMESH_TEST_CLOCK"
 MAGIC: Final = 0x31_4C_4C_45_43_4D_41  # "AMCELL1"
 WORD: Final = 8
 PLACES: Final = 1023
-FREE, RUNNING, PARKED, TIMER, AGENT = range(5)
-_NOW, _GENERATION, _HOLDS = 1, 2, 3
+FREE, RUNNING, PARKED, TIMER, AGENT, HOLD = range(6)
+_NOW, _GENERATION, _USED = 1, 2, 3
 _FIRST, _WIDTH = 8, 4
-_KIND, _PID, _DUE, _SEEN = range(_WIDTH)
+_KIND, _OWNER, _DUE, _SEEN = range(_WIDTH)
+_PID_BITS: Final = 23
+_PID: Final = (1 << _PID_BITS) - 1
+"""Linux counts process ids up to 2^22; above them stands the start of the process, in ticks."""
+_STARTED: Final = 19
+"""Where `/proc/PID/stat` says when a process began, counted from its state."""
 SIZE: Final = WORD * (_FIRST + PLACES * _WIDTH)
 
 
@@ -52,9 +60,14 @@ class Stand(NamedTuple):
 
     number: int
     kind: int
-    pid: int
+    owner: int
     due_us: int
     seen: int
+
+    @property
+    def pid(self) -> int:
+        """The process whose place it is."""
+        return self.owner & _PID
 
 
 class CellClock(SystemClock):
@@ -70,12 +83,11 @@ class CellClock(SystemClock):
         self._lock = threading.Lock()
         try:
             with self.path.open("r+b") as file:
-                self._map = mmap.mmap(file.fileno(), SIZE)
+                self.inode = os.fstat(file.fileno()).st_ino
+                self._words: memoryview[int] | _Closed = memoryview(mmap.mmap(file.fileno(), SIZE)).cast("q")
         except (OSError, ValueError) as error:
             raise InvalidArgument("clock", "there is no clock cell beside this board") from error
-        self._words = memoryview(self._map).cast("q")
         if self._words[0] != MAGIC:
-            self.close()
             raise InvalidArgument("clock", "the file beside this board is no clock cell")
 
     def __reduce__(self) -> tuple[type[CellClock], tuple[Path]]:
@@ -85,10 +97,9 @@ class CellClock(SystemClock):
     @classmethod
     def create(cls, path: str | os.PathLike[str], at_us: int = START_US) -> CellClock:
         """Make a new cell and map it."""
-        head = b"".join(word.to_bytes(WORD, "little") for word in (MAGIC, at_us, 1, 0))
+        head = b"".join(word.to_bytes(WORD, sys.byteorder) for word in (MAGIC, at_us, 1, 0))
         with Path(path).open("xb") as file:
-            file.write(head)
-            file.truncate(SIZE)
+            file.write(head.ljust(SIZE, b"\0"))  # no hole: to touch one on a full disk would end the process
         return cls(path)
 
     @classmethod
@@ -108,27 +119,32 @@ class CellClock(SystemClock):
     @property
     def held(self) -> bool:
         """Whether somebody keeps it from moving by itself."""
-        return self._words[_HOLDS] > 0
+        return any(stand.kind == HOLD for stand in self.stands())
 
     def now_us(self) -> Micros:
         """Microseconds since the Unix epoch, UTC."""
         return Micros(self._words[_NOW])
 
-    def turn(self, at_us: int) -> None:
-        """Set the time, forward or back, and announce it."""
-        self._words[_NOW] = at_us
-        self._words[_GENERATION] += 1
+    def turn(self, at_us: int, *, if_so: Callable[[], bool] = lambda: True) -> bool:
+        """Set the time, forward or back, and announce it; whether that was done.
+
+        `if_so` is asked when nobody can take part any more before the time is set. It must not take part itself.
+        """
+        with self._exclusive():
+            if not if_so():
+                return False
+            self._words[_NOW] = at_us
+            self._words[_GENERATION] += 1
+        return True
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """Keep the clock from moving by itself for a while."""
-        with self._exclusive():
-            self._words[_HOLDS] += 1
+        place = self.take_part(HOLD)
         try:
             yield
         finally:
-            with self._exclusive():
-                self._words[_HOLDS] -= 1
+            place.leave()
 
     def take_part(self, kind: int = RUNNING) -> Place:
         """A place of this process's own.
@@ -137,29 +153,45 @@ class CellClock(SystemClock):
             Overloaded: all are taken.
         """
         with self._exclusive():
-            for stand in self._stands():
-                if stand.kind == FREE or not alive(stand.pid):
-                    return Place(self._words, stand.number, kind, self.generation)
-        raise Overloaded(PLACES)
+            used, living = self._words[_USED], _Living()
+            free = (stand.number for stand in self._stands() if stand.kind == FREE or stand.owner not in living)
+            number = next(free, used)
+            if number >= PLACES:
+                raise Overloaded(PLACES)
+            place = Place(self._mapped(), number, kind, self.generation)
+            self._words[_USED] = max(used, number + 1)
+        return place
 
     def stands(self) -> list[Stand]:
         """The places in use, without those of dead processes."""
-        return [stand for stand in self._stands() if stand.kind != FREE and alive(stand.pid)]
+        living = _Living()
+        return [stand for stand in self._stands() if stand.kind != FREE and stand.owner in living]
 
     def close(self) -> None:
-        """Let go of the cell; it stays where it is."""
-        self._words.release()
-        self._map.close()
+        """Let go of the cell; it stays where it is, and mapped until the last of its places here is left."""
+        self._words = _Closed()
+
+    def _mapped(self) -> memoryview[int]:
+        if isinstance(self._words, _Closed):
+            self._words.refuse()
+        return self._words
 
     def _stands(self) -> Iterator[Stand]:
-        words = self._words[_FIRST:].tolist()
-        for index in range(PLACES):
+        words = self._words[_FIRST : _FIRST + self._words[_USED] * _WIDTH].tolist()
+        for index in range(len(words) // _WIDTH):
             yield Stand(index, *words[index * _WIDTH : (index + 1) * _WIDTH])
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Alone among all threads and processes that have this cell."""
-        with self._lock, self.path.open("r+b") as file:
+        self._mapped()
+        with self._lock, contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(self.path.open("r+b"))
+            except OSError as error:
+                raise BoardReplaced(f"The clock cell {self.path} was deleted while it was in use.") from error
+            if os.fstat(file.fileno()).st_ino != self.inode:
+                raise BoardReplaced(f"The clock cell {self.path} was replaced while it was in use.")
             if fcntl:
                 fcntl.flock(file, fcntl.LOCK_EX)  # a lock that ends with its file
             yield
@@ -171,7 +203,9 @@ class Place:
     def __init__(self, words: memoryview[int], index: int, kind: int, seen: int) -> None:
         self._words = words
         self._at = _FIRST + index * _WIDTH
-        words[self._at + _PID] = os.getpid()
+        self._pid = os.getpid()
+        words[self._at + _KIND] = FREE  # a dead owner's until now: it must not seem alive with what it waited for
+        words[self._at + _OWNER] = _owner(self._pid)
         words[self._at + _SEEN] = seen
         words[self._at + _KIND] = kind
 
@@ -186,9 +220,42 @@ class Place:
         self._words[self._at + _KIND] = RUNNING
 
     def leave(self) -> None:
-        """Give it back; a cell that is closed already has taken it."""
-        with contextlib.suppress(ValueError):
+        """Give it back. A forked child, in which its parent's calls unwind, has none to give."""
+        if os.getpid() == self._pid:
             self._words[self._at + _KIND] = FREE
+
+
+class _Closed:
+    """What stands in for the words of a cell that was let go."""
+
+    def refuse(self) -> NoReturn:
+        """There is nothing here any more.
+
+        Raises:
+            BoardClosed: always.
+        """
+        raise BoardClosed("The clock of the board is closed.")
+
+    def __getitem__(self, at: object) -> NoReturn:
+        self.refuse()
+
+    def __setitem__(self, at: object, value: int) -> NoReturn:
+        self.refuse()
+
+
+class _Living:
+    """Tells the owners that live from those that do not; asks the system once for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}
+
+    def __contains__(self, owner: int) -> bool:
+        if owner not in self._known:
+            pid = owner & _PID
+            self._known[owner] = owner == _owner(os.getpid()) or (
+                alive(pid) and _started(pid) in (owner >> _PID_BITS, 0)
+            )
+        return self._known[owner]
 
 
 def cell_path(board: str | os.PathLike[str]) -> Path:
@@ -198,7 +265,7 @@ def cell_path(board: str | os.PathLike[str]) -> Path:
 
 def alive(pid: int) -> bool:
     """Whether a process runs; one that was killed and not yet reaped does not."""
-    if pid == os.getpid():
+    if pid == os.getpid() or sys.platform == "win32":  # there a signal 0 is Ctrl+C
         return True
     try:
         os.kill(pid, 0)
@@ -206,8 +273,27 @@ def alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    return state(pid) not in ("Z", "X")
+
+
+def state(pid: int) -> str:
+    """How a process is, in the letter of `ps`: `T` was stopped; empty where the system does not tell."""
+    return next(iter(_facts(pid)), "")
+
+
+@functools.lru_cache(1)
+def _owner(pid: int) -> int:
+    return _started(pid) << _PID_BITS | pid
+
+
+def _started(pid: int) -> int:
+    """When a process began, in ticks since the system did; 0 where the system does not tell."""
+    facts = _facts(pid)
+    return int(facts[_STARTED]) if len(facts) > _STARTED else 0
+
+
+def _facts(pid: int) -> list[str]:
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return True  # the system does not tell; who is asked again later will be gone
-    return state not in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from agentmesh import Board, Claim, Event, NoClaim
+from agentmesh.board.waits import Cancel
 from agentmesh.cell import START_US, VARIABLE, CellClock, cell_path
 from agentmesh.model import Finding
 from pytest_agentmesh.assertions import Assertions
@@ -58,15 +59,28 @@ class MeshBoard(Assertions):
     def __repr__(self) -> str:
         return f"<MeshBoard {self.path}>"
 
-    def claim_task(self, agent_id: str, *, wait_sec: float = 0, **wishes: Any) -> Claim | NoClaim:
+    def claim_task(
+        self, agent_id: str, *, wait_sec: float = 0, cancel: Cancel | None = None, **wishes: Any
+    ) -> Claim | NoClaim:
         """As `Board.claim_task`."""
         with self._moving(wait_sec):
-            return super().claim_task(agent_id, wait_sec=wait_sec, **wishes)
+            return super().claim_task(agent_id, wait_sec=wait_sec, cancel=self._unless_stopped(cancel), **wishes)
 
-    def events(self, after: int = 0, *, wait_sec: float = 0, **wishes: Any) -> list[Event]:
+    def events(
+        self, after: int = 0, *, wait_sec: float = 0, cancel: Cancel | None = None, **wishes: Any
+    ) -> list[Event]:
         """As `Board.events`."""
         with self._moving(wait_sec):
-            return super().events(after, wait_sec=wait_sec, **wishes)
+            return super().events(after, wait_sec=wait_sec, cancel=self._unless_stopped(cancel), **wishes)
+
+    def _unless_stopped(self, cancel: Cancel | None) -> Cancel:
+        """A wait on a clock that nobody moves any more fails; otherwise it is for `cancel` to say."""
+
+        def asked() -> bool:
+            self.clock.refuse_stopped()
+            return cancel is not None and cancel()
+
+        return asked
 
     def _moving(self, wait_sec: float) -> contextlib.AbstractContextManager[None]:
         waits_here = wait_sec and threading.get_ident() == self.thread

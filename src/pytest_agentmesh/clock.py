@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from agentmesh import Board
-from agentmesh.cell import AGENT, PARKED, RUNNING, TIMER, CellClock, Stand
+from agentmesh.board.status import next_instant
+from agentmesh.cell import AGENT, HOLD, PARKED, RUNNING, TIMER, CellClock, Stand, state
 from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed
 from agentmesh.model import EntryFacts, State, Task
@@ -24,7 +25,11 @@ from pytest_agentmesh.durations import Duration, micros, words
 
 PATIENCE_US: Final = 20_000_000
 """How long, in real time, those who wait may need to see a new time; more means that somebody hangs."""
+AGAIN_US: Final = 50_000
+"""After how long, in real time, whoever still sleeps is poked once more: a poke is not lost, but to hang is worse."""
 BREATH_SEC: Final = 0.0005
+LATEST_US: Final = 253_370_764_800_000_000
+"""The year 9999: what is due up to a year later can still be said."""
 EVERYBODY: Final = 1 << 30
 PAGE: Final = 500
 
@@ -57,6 +62,11 @@ class MeshClock:
         self.board = board
         self._berth: Berth | None = None
         self._turning = threading.RLock()
+        self._poked = 0
+        self._again = self._patience = Patience(0)
+        self._known: int | None = None
+        self._movers: list[int | None] = []
+        self._failure: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"<MeshClock {instant(self.now_us())}>"
@@ -76,18 +86,17 @@ class MeshClock:
         Returns when each call that waits has seen the last instant: it has returned, or it waits on.
 
         Raises:
-            ValueError: the duration is negative; `jump` goes back.
+            ValueError: the duration is negative (`jump` goes back), or the calendar ends.
             ClockStuck: somebody who waits does not take note.
         """
         us = micros(duration)
         if us < 0:
             raise ValueError(f"advance() goes forward only, not by {words(us)}; jump() sets the clock back")
         with self._turning:
-            until_us = self.now_us() + us
+            until_us = _possible(self.now_us() + us)
             self._settle()
-            while (due_us := self._next_us()) is not None and due_us < until_us:
-                self._turn(due_us)
-            self._turn(until_us)
+            while self.now_us() < until_us:
+                self._go_on(until_us)
         return self.now
 
     def to_next(self) -> Deadline:
@@ -101,7 +110,8 @@ class MeshClock:
             ahead = [due for due in self.deadlines() if due.at_us > self.now_us()]
             if not ahead:
                 raise AssertionError(f"no deadline is ahead of {instant(self.now_us())}: nothing waits for the clock")
-            self._turn(ahead[0].at_us)
+            while self.now_us() < ahead[0].at_us:
+                self._go_on(ahead[0].at_us)
         return ahead[0]
 
     def run_until(self, condition: Callable[[], object], *, within: Duration = "1h") -> datetime:
@@ -110,25 +120,25 @@ class MeshClock:
         Raises:
             AssertionError: it is not true `within` that time of the board.
         """
-        with self._turning:
-            began_us = self.now_us()
-            last_us = began_us + micros(within)
-            self._settle()
-            while not condition():
-                if self.now_us() >= last_us:
-                    raise AssertionError(self._never(condition, last_us - began_us))
-                due_us = self._next_us()
-                self._turn(last_us if due_us is None else min(due_us, last_us))
+        began_us = self.now_us()
+        last_us = _possible(began_us + micros(within))
+        self._settle()
+        while not condition():  # it may wait itself, and then `autojump` turns the clock
+            if self.now_us() >= last_us:
+                raise AssertionError(self._never(condition, last_us - began_us))
+            self._go_on(last_us)
         return self.now
 
     def jump(self, duration: Duration) -> datetime:
         """Set the clock, forward or back, in one leap: what lies between comes late, and all at once.
 
         Raises:
+            ValueError: there is no such time.
             ClockStuck: somebody who waits does not take note.
         """
         with self._turning:
-            self._turn(self.now_us() + micros(duration))
+            self.cell.turn(_possible(self.now_us() + micros(duration)))
+            self._settle()
         return self.now
 
     def hold(self) -> contextlib.AbstractContextManager[None]:
@@ -150,6 +160,7 @@ class MeshClock:
         with contextlib.closing(ClockedAlarm(self.cell, PARKED)) as alarm:
             while (left_us := until_us - self.now_us()) > 0:
                 alarm.wait(left_us)
+                self.refuse_stopped()
 
     @contextlib.contextmanager
     def autojump(self, waiting: int | None = None) -> Iterator[None]:
@@ -157,16 +168,32 @@ class MeshClock:
 
         Args:
             waiting: how many calls must wait for that; by default as many as there are agents (`taking_part`, open
-                sessions), and at least one.
+                sessions), and at least one. Of several `autojump` at once the largest number counts.
+
+        Raises:
+            ClockStuck: it could not move the clock any more; so do calls that wait on this board object.
         """
         over = threading.Event()
-        mover = threading.Thread(target=self._move, args=(over, waiting), name="autojump", daemon=True)
+        mover = threading.Thread(target=self._move, args=(over,), name="autojump", daemon=True)
+        self._movers.append(waiting)
         mover.start()
         try:
             yield
+            self.refuse_stopped()
         finally:
             over.set()
             mover.join()
+            self._movers.remove(waiting)
+            self._failure = self._failure if self._movers else None
+
+    def refuse_stopped(self) -> None:
+        """See that whoever waits does not wait in vain.
+
+        Raises:
+            ClockStuck: `autojump` has failed, and nobody moves the clock.
+        """
+        if self._failure is not None:
+            raise ClockStuck(f"autojump moves the clock no more: {self._failure}") from self._failure
 
     def until_waiting(self, calls: int = 1) -> None:
         """Wait, in real time, until so many calls wait on the clock: to know that another thread sleeps.
@@ -191,18 +218,55 @@ class MeshClock:
             self._berth.close()
         self.cell.close()
 
-    def _turn(self, at_us: int) -> None:
-        self.cell.turn(at_us)
-        self._settle()
+    def _go_on(self, until_us: int) -> None:
+        """Turn the clock to the next deadline, or as far as `until_us`, and have everybody see it."""
+        with self._turning:
+            version, due_us = self._version(), self._next_us()
+            at_us = until_us if due_us is None else min(due_us, until_us)
+            self.cell.turn(at_us, if_so=lambda: self._is_next(at_us, version))
+            self._settle()
+
+    def _is_next(self, at_us: int, version: int | None) -> bool:
+        """Whether nothing has begun meanwhile, a wait or a lease, that may end before."""
+        soon = range(self.now_us() + 1, at_us)
+        new = any(stand.kind in (PARKED, TIMER) and stand.due_us in soon for stand in self.cell.stands())
+        return not new and not self._unsettled() and self._version() == version
 
     def _settle(self) -> None:
-        """Wait until everybody who waits has seen the time."""
+        """Wait until everybody who waits has seen the time, and what was committed at it."""
         patience = Patience(PATIENCE_US)
-        while self._unsettled():
+        while (unsettled := self._unsettled()) or not self._all_know():
             if not patience.left_sec:
-                raise ClockStuck(f"a call that waits does not take note of the new time\n{self._told()}")
-            self._poke()
+                raise ClockStuck(self._stuck(unsettled))
+            self._wake()
             _breathe()
+
+    def _all_know(self) -> bool:
+        """Whether all who wait have looked at the board since the last commit; if not, they are told to.
+
+        They are woken as on any board: one by a poke, or none. But a poke is on its way while its waiter is still
+        parked, and whoever reads history looks only now and then; the time is not to go on before they have seen.
+        """
+        before, self._known = self._known, self._version()
+        if self._known == before or not any(stand.kind == PARKED for stand in self.cell.stands()):
+            return True
+        self.cell.turn(self.now_us())
+        return False
+
+    def _version(self) -> int | None:
+        with contextlib.suppress(BoardClosed):
+            return self.board.store.version() if self.board is not None else None
+        return None
+
+    def _wake(self) -> None:
+        """Poke all who sleep, once for each time that is announced: whoever has seen it is not to be disturbed."""
+        generation = self.cell.generation
+        if generation != self._poked:
+            self._poked, self._patience = generation, Patience(PATIENCE_US)
+        elif self._again.left_sec:
+            return
+        self._again = Patience(AGAIN_US)
+        self._poke()
 
     def _poke(self) -> None:
         """Wake all who sleep on the cell; where they meet is found when the first of them has to be woken."""
@@ -213,26 +277,46 @@ class MeshClock:
 
     def _unsettled(self) -> list[Stand]:
         generation = self.cell.generation
-        return [stand for stand in self.cell.stands() if stand.kind != AGENT and not _has_seen(stand, generation)]
+        return [stand for stand in self.cell.stands() if not _has_seen(stand, generation)]
 
     def _next_us(self) -> int | None:
+        dues = [due.at_us for due in self._waits()]
+        if self.board is not None:
+            at_us = self.board.store.read(next_instant)
+            dues += [] if at_us is None else [at_us]
         now_us = self.now_us()
-        return min((due.at_us for due in self.deadlines() if due.at_us > now_us), default=None)
+        return min((at_us for at_us in dues if at_us > now_us), default=None)
 
-    def _move(self, over: threading.Event, waiting: int | None) -> None:
-        while not over.wait(BREATH_SEC):
-            with self._turning, contextlib.suppress(BoardClosed):  # the test may close it before it lets the clock go
-                if not self.cell.held and self._all_wait(waiting) and (due_us := self._next_us()) is not None:
-                    self.cell.turn(due_us)  # not settled here: the next look finds out
-                if self._unsettled():
-                    self._poke()
+    def _move(self, over: threading.Event) -> None:
+        try:
+            while not over.wait(BREATH_SEC):
+                with (
+                    self._turning,
+                    contextlib.suppress(BoardClosed),
+                ):  # the test may close it before it lets the clock go
+                    self._move_on()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            self._failure = error
+            if self.board is not None:
+                self.board.wake_waits()
+            self._poke()
 
-    def _all_wait(self, waiting: int | None) -> bool:
+    def _move_on(self) -> None:
+        """Go to the next deadline if all wait; not settled here, the next look finds out."""
+        if unsettled := self._unsettled():
+            self._wake()
+            if not self._patience.left_sec and all(stand.kind != RUNNING for stand in unsettled):
+                raise ClockStuck(self._stuck(unsettled))
+        elif self._all_wait() and self._all_know() and (due_us := self._next_us()) is not None:
+            self.cell.turn(due_us, if_so=lambda: self._all_wait() and self._is_next(due_us, self._known))
+
+    def _all_wait(self) -> bool:
         stands, generation = self.cell.stands(), self.cell.generation
-        if any(stand.kind != AGENT and not _has_seen(stand, generation) for stand in stands):
+        if any(stand.kind == HOLD or not _has_seen(stand, generation) for stand in stands):
             return False
         agents = sum(stand.kind == AGENT for stand in stands)
-        return sum(stand.kind == PARKED for stand in stands) >= (max(agents, 1) if waiting is None else waiting)
+        demanded = max((number for number in self._movers if number is not None), default=max(agents, 1))
+        return sum(stand.kind == PARKED for stand in stands) >= demanded
 
     def _waits(self) -> Iterator[Deadline]:
         for stand in self.cell.stands():
@@ -262,6 +346,13 @@ class MeshClock:
         name = "the condition" if name == "<lambda>" else f"{name}()"
         return f"{name} was not true within {words(us)} of board time\n{self._told()}"
 
+    def _stuck(self, unsettled: list[Stand]) -> str:
+        who = sorted({stand.pid for stand in unsettled})
+        names = ", ".join(f"process {pid}{', which is stopped' if state(pid) in ('T', 't') else ''}" for pid in who)
+        return (
+            f"a call that waits does not take note of the new time: {names or 'it never comes to rest'}\n{self._told()}"
+        )
+
     def _told(self) -> str:
         waits = "\n".join(f"  {due}" for due in self.deadlines()) or "  nothing"
         running = sum(stand.kind == RUNNING for stand in self.cell.stands())
@@ -273,8 +364,14 @@ def instant(at_us: int) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at_us)).isoformat(" ", "milliseconds")[:23]
 
 
+def _possible(at_us: int) -> int:
+    if not 0 <= at_us <= LATEST_US:
+        raise ValueError("the clock goes from 1970 to 9998; this would set it beyond")
+    return at_us
+
+
 def _has_seen(stand: Stand, generation: int) -> bool:
-    return stand.kind in (PARKED, TIMER) and stand.seen == generation
+    return stand.kind in (AGENT, HOLD) or (stand.kind in (PARKED, TIMER) and stand.seen == generation)
 
 
 def _breathe() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from fractions import Fraction
 from typing import Final
 
 Duration = float | timedelta | str
@@ -21,7 +22,7 @@ def micros(duration: Duration) -> int:
         ValueError: it is not a duration.
     """
     if isinstance(duration, timedelta):
-        return round(duration / timedelta(microseconds=1))
+        return duration // timedelta(microseconds=1)
     if isinstance(duration, str):
         return _read(duration)
     if isinstance(duration, bool) or not isinstance(duration, int | float) or not math.isfinite(duration):
@@ -45,12 +46,12 @@ def words(us: int) -> str:
 
 
 def _read(text: str) -> int:
-    sign, rest, total = (-1, text[1:], 0.0) if text.startswith("-") else (1, text, 0.0)
+    sign, rest, total = (-1, text[1:], Fraction()) if text.startswith("-") else (1, text, Fraction())
     while rest:
         part = _PART.match(rest)
         if part is None:
             break
-        total += float(part[1]) * UNITS[part[2]]
+        total += Fraction(part[1]) * UNITS[part[2]]
         rest = rest[part.end() :]
     if rest or not text.strip("- "):
         raise ValueError(f"not a duration: {text!r}; write for example '90s', '5min', '1h 30min' or '2d'")

@@ -142,14 +142,14 @@ def test_reading_changes_nothing(board, clock):
     all_states(board)
     clock.advance(3600)
     before = board.store._writer.total_changes()
-    version = board.store._data_version()
+    version = board.store.version()
     for look in (board.status, board.list_tasks, board.explain, board.check, board.edges, board.has_work, board.events):
         look()
     board.get_task("failed")
     board.attempts("failed")
     board.notes("failed")
     assert board.store._writer.total_changes() == before
-    assert board.store._data_version() == version
+    assert board.store.version() == version
 
 
 def test_a_result_is_shown_only_while_its_task_is_completed(board):

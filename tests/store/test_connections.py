@@ -23,7 +23,7 @@ from tests.support.scene import ACTS, PAST_THE_LEASE_US, prepare
 @contextlib.contextmanager
 def every_connection(store):
     """A connection of each kind that a store opens."""
-    store._data_version()
+    store.version()
     with store._reader() as reader, contextlib.closing(store._log._connect()) as copier:
         yield {"writer": store._writer, "reader": reader, "watcher": store._watcher, "copier": copier}
 
@@ -67,7 +67,7 @@ def test_no_connection_that_anything_opens_has_other_settings(board_path, clock,
         board.create_task("t", id="t")
         for name in sorted(CALLS.keys() - {"wait"}):
             CALLS[name](board)
-        board.store._data_version()
+        board.store.version()
         board.store._log.committed(board.store._writer, "main", 1_000_000)
         until(lambda: seen)  # the connection that copies the log
     Board.examine(board_path)

@@ -38,5 +38,11 @@ def status(tx: Transaction) -> Status:
     )
 
 
+def next_instant(tx: Transaction) -> int | None:
+    """When time alone changes something on the board next."""
+    row = tx.fetch_one("next_instant", now_us=tx.now) or {}
+    return min((at_us for at_us in row.values() if at_us is not None), default=None)
+
+
 def _counts(row: Row) -> dict[State, int]:
     return {state: row[state] for state in STATES}

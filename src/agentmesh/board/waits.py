@@ -34,9 +34,9 @@ def until(
     """
     if wait_us <= 0:
         return ask()
-    deadline = store.clock.now_us() + wait_us
     waiter = store.waiter(for_tasks=for_tasks)
     try:
+        deadline = store.clock.now_us() + wait_us  # a test clock that is turned now waits for this waiter
         answer = ask()
         due, stale = next_due(), False
         while not answer and not (cancel and cancel()):

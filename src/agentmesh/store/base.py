@@ -155,6 +155,10 @@ class Store(Protocol):
         """Wake up to `count` waiters, chosen at random; call it after the commit that made something ready."""
         ...
 
+    def version(self) -> int:
+        """A number that changes whenever anything is committed to the board, by whomever."""
+        ...
+
     def wake_own(self) -> None:
         """Wake every waiter of this store object, in whatever thread it sleeps."""
         ...

@@ -5,12 +5,15 @@ A parked waiter sleeps on one socket more, in a folder that belongs to the cell;
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Callable
 
 from agentmesh.cell import PARKED, TIMER, CellClock
-from agentmesh.store.waiting import POLL_US, TICK_US, Berth, SleepingWaiter, berth_folder
+from agentmesh.store.waiting import DATAGRAM, POLL_US, TICK_US, Berth, SleepingWaiter, berth_folder
 
 LONG_US = 1 << 60
+"""What a place says whose owner waits for no instant."""
 
 
 class ClockedWaiter(SleepingWaiter):
@@ -32,10 +35,14 @@ class ClockedWaiter(SleepingWaiter):
         super().__init__(berth, version, left)
         self._clock = clock
         self._kind = kind
-        self._seen_turn = clock.generation
-        self._place = clock.take_part()
-        self._bells = clock_berth(clock)
-        self._bell_here = self._bells.bind() if self._bells else None
+        with contextlib.ExitStack() as undo:
+            undo.callback(super().close)
+            self._bells = clock_berth(clock)
+            self._bell_here = self._bells.bind() if self._bells else None
+            undo.callback(self._hang_up)
+            self._seen_turn = clock.generation
+            self._place = clock.take_part()
+            undo.pop_all()
 
     def wait(self, timeout_us: int) -> bool:
         """Sleep until poked, or until the clock was turned; whether it was a poke."""
@@ -45,6 +52,8 @@ class ClockedWaiter(SleepingWaiter):
             bells = [self._bell_here[0]] if self._bell_here else []
             poked = self._sleep(TICK_US if self._bound and bells else POLL_US, *bells)
             self._place.run()
+            for bell in bells:
+                _silence(bell)
         else:
             poked = False
         self._seen_turn = clock.generation
@@ -52,11 +61,16 @@ class ClockedWaiter(SleepingWaiter):
 
     def close(self) -> None:
         """Leave the queue, and the clock."""
-        super().close()
-        self._place.leave()
+        try:
+            super().close()
+        finally:
+            self._place.leave()
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._bells and self._bell_here:
+            self._bells.leave(*self._bell_here)
         if self._bells:
-            if self._bell_here:
-                self._bells.leave(*self._bell_here)
             self._bells.close()
 
 
@@ -81,6 +95,13 @@ class ClockedAlarm:
 
 def clock_berth(clock: CellClock) -> Berth | None:
     """Where those sleep who wait on a cell, and whoever turns it pokes them; None where there are no sockets."""
-    folder = berth_folder("clock", clock.path.stat().st_ino)
+    folder = berth_folder("clock", clock.inode)
     berth = Berth(folder) if folder else None
     return berth if berth and berth.usable() else None
+
+
+def _silence(bell: socket.socket) -> None:
+    """Take all that was rung: whoever wakes once for each holds those up who wait for the board to be at rest."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            bell.recv(DATAGRAM)

@@ -364,10 +364,10 @@ class SqliteStore:
 
     def _sleeper(self, berth: Berth | None) -> SleepingWaiter:
         if isinstance(self.clock, CellClock):
-            return ClockedWaiter(berth, self._data_version, self._waiters.discard, clock=self.clock)
-        return SleepingWaiter(berth, self._data_version, self._waiters.discard)
+            return ClockedWaiter(berth, self.version, self._waiters.discard, clock=self.clock)
+        return SleepingWaiter(berth, self.version, self._waiters.discard)
 
-    def _data_version(self) -> int:
+    def version(self) -> int:
         """A number that changes whenever anything is committed to the file by any connection."""
         self._ready()
         with translated(self.path), self._shelf:

@@ -59,8 +59,10 @@ class Berth:
 
     def bind(self) -> tuple[socket.socket, str] | None:
         """A new socket that others can poke, and its name; None where there is none to be had."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        listener.setblocking(False)  # noqa: FBT003 - the standard library takes it by place
+        try:
+            listener = _datagrams()
+        except OSError:
+            return None  # the process has no descriptor left
         for _ in range(BINDINGS):
             name = f"{os.getpid():x}-{word(self._chance, 8)}"
             try:
@@ -119,11 +121,9 @@ class Berth:
         return False
 
     def _send(self, name: str, had: frozenset[str]) -> bool:
-        if self._sender is None:
-            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._sender.setblocking(False)  # noqa: FBT003 - the standard library takes it by place
         path = self._folder / name
         try:
+            self._sender = self._sender or _datagrams()
             self._sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             with contextlib.suppress(OSError):
@@ -131,7 +131,7 @@ class Berth:
                     path.unlink()  # its owner was killed
             return False
         except OSError:
-            return False  # its queue is full: it has enough to wake up for
+            return False  # its queue is full: it has enough to wake up for; or we have no descriptor left
         return True
 
 
@@ -144,6 +144,7 @@ class SleepingWaiter:
         self._seen = version()
         self._left = left
         self._own, self._bell = socket.socketpair()
+        self._bell.setblocking(False)  # noqa: FBT003 - by place, as above; who has not heard the last rings needs no other
         self._bound = berth.bind() if berth else None
         self._had: frozenset[str] = frozenset()
 
@@ -224,6 +225,12 @@ def berth_folder(board_id: str, inode: int) -> Path | None:
         return None
     owner = os.getuid() if hasattr(os, "getuid") else 0
     return Path("/tmp") / f"agentmesh-{owner}" / f"{board_id}-{inode:x}"  # noqa: S108 - owner and mode are checked before use
+
+
+def _datagrams() -> socket.socket:
+    new = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    new.setblocking(False)  # noqa: FBT003 - the standard library takes it by place
+    return new
 
 
 def _ours(folder: Path) -> bool:

@@ -82,3 +82,13 @@ SELECT COUNT(*) AS attempts, COUNT(*) - COUNT(outcome) AS open FROM attempt
 -- How many calls are remembered, how many usage entries there are, how many tasks were pruned.
 SELECT (SELECT COUNT(*) FROM request) AS requests, (SELECT COUNT(*) FROM usage_entry) AS usage_entries,
        (SELECT COUNT(*) FROM task_tombstone) AS task_tombstones
+
+-- name: next_instant
+-- When time alone changes something next, whoever asks: a lease, a start, an entry, a storm.
+SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL AND lease_expires_us > :now_us
+         ORDER BY lease_expires_us, task_pk LIMIT 1) AS lease_us,
+       (SELECT not_before_us FROM task WHERE state = 'scheduled' AND not_before_us > :now_us
+         ORDER BY not_before_us, pk LIMIT 1) AS scheduled_us,
+       (SELECT expires_us FROM entry WHERE expires_us IS NOT NULL AND expires_us > :now_us
+         ORDER BY expires_us, pk LIMIT 1) AS entry_us,
+       (SELECT MIN(open_until_us) FROM breaker WHERE open_until_us > :now_us) AS storm_us
