@@ -4,8 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.patterns import ancestors, anchor, conflict, normalised, overlap

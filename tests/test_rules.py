@@ -3,8 +3,7 @@
 from itertools import pairwise, permutations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentmesh.model import CONDITIONS, FINAL, STATES
 from agentmesh.rules import (

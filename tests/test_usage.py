@@ -1,8 +1,7 @@
 """Usage blocks of the vendors: what they say, in disjoint buckets, and what is refused rather than guessed at."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import Usage

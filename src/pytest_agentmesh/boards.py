@@ -7,6 +7,7 @@ another one sees: every board has a folder of its own, in the folder that pytest
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import random
@@ -14,10 +15,9 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 
-from agentmesh import Board, Claim, Event, NoClaim
-from agentmesh.board.waits import Cancel
+from agentmesh import Board
 from agentmesh.cell import START_US, VARIABLE, CellClock, cell_path
 from agentmesh.model import Finding
 from pytest_agentmesh.assertions import Assertions
@@ -27,12 +27,36 @@ from pytest_agentmesh.promises import violations
 if TYPE_CHECKING:
     from pytest_agentmesh.settings import Settings
 
+P = ParamSpec("P")
+T = TypeVar("T")
 NAME: Final = "board.db"
 MADE_SEC: Final = START_US // 1_000_000
 """When a board's file says that it was last written, until it is."""
 TEMPLATE: Final = "template"
 RAM_PREFIX: Final = "agentmesh-"
 RAM_DISK: Final = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+
+
+def _moving(verb: Callable[P, T]) -> Callable[P, T]:
+    """A verb that may wait, as it is; waiting in the board's own thread, it moves the clock.
+
+    A wait on a clock that nobody moves any more fails; otherwise it is for the caller's own `cancel` to say.
+    """
+
+    @functools.wraps(verb)
+    def moving(*given: P.args, **wishes: P.kwargs) -> T:
+        board: Any = given[0]
+        cancel: Any = wishes.get("cancel")
+
+        def ends() -> bool:
+            board.clock.refuse_stopped()
+            return cancel is not None and cancel()
+
+        waits_here = wishes.get("wait_sec") and threading.get_ident() == board.thread
+        with board.clock.autojump() if waits_here else contextlib.nullcontext():
+            return verb(*given, **{**wishes, "cancel": ends})  # type: ignore[arg-type]  # `cancel` is one of P
+
+    return moving
 
 
 class MeshBoard(Assertions):
@@ -59,32 +83,8 @@ class MeshBoard(Assertions):
     def __repr__(self) -> str:
         return f"<MeshBoard {self.path}>"
 
-    def claim_task(
-        self, agent_id: str, *, wait_sec: float = 0, cancel: Cancel | None = None, **wishes: Any
-    ) -> Claim | NoClaim:
-        """As `Board.claim_task`."""
-        with self._moving(wait_sec):
-            return super().claim_task(agent_id, wait_sec=wait_sec, cancel=self._unless_stopped(cancel), **wishes)
-
-    def events(
-        self, after: int = 0, *, wait_sec: float = 0, cancel: Cancel | None = None, **wishes: Any
-    ) -> list[Event]:
-        """As `Board.events`."""
-        with self._moving(wait_sec):
-            return super().events(after, wait_sec=wait_sec, cancel=self._unless_stopped(cancel), **wishes)
-
-    def _unless_stopped(self, cancel: Cancel | None) -> Cancel:
-        """A wait on a clock that nobody moves any more fails; otherwise it is for `cancel` to say."""
-
-        def asked() -> bool:
-            self.clock.refuse_stopped()
-            return cancel is not None and cancel()
-
-        return asked
-
-    def _moving(self, wait_sec: float) -> contextlib.AbstractContextManager[None]:
-        waits_here = wait_sec and threading.get_ident() == self.thread
-        return self.clock.autojump() if waits_here else contextlib.nullcontext()
+    claim_task = _moving(Board.claim_task)
+    events = _moving(Board.events)
 
     def broken(self, unchecked: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """What it does not keep of its promises. Of a board that is as it was made there is nothing to ask."""

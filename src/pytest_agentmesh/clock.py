@@ -18,9 +18,9 @@ from agentmesh.board.status import next_instant
 from agentmesh.cell import AGENT, HOLD, PARKED, RUNNING, TIMER, CellClock, Stand, state
 from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed
-from agentmesh.model import EntryFacts, State, Task
 from agentmesh.store.parking import LONG_US, ClockedAlarm, clock_berth
 from agentmesh.store.waiting import Berth
+from pytest_agentmesh import pages
 from pytest_agentmesh.durations import Duration, micros, words
 
 PATIENCE_US: Final = 20_000_000
@@ -31,7 +31,6 @@ BREATH_SEC: Final = 0.0005
 LATEST_US: Final = 253_370_764_800_000_000
 """The year 9999: what is due up to a year later can still be said."""
 EVERYBODY: Final = 1 << 30
-PAGE: Final = 500
 
 Kind = Literal["lease", "scheduled", "entry", "storm", "wait", "timer"]
 
@@ -328,13 +327,13 @@ class MeshClock:
                 yield Deadline(stand.due_us, "timer", f"a keepalive of process {stand.pid}")
 
     def _of_board(self, board: Board) -> Iterator[Deadline]:
-        for task in _tasks(board, "in_progress"):
+        for task in pages.tasks(board, "in_progress"):
             if task.lease_expires_us is not None:
                 yield Deadline(task.lease_expires_us, "lease", f"the lease of {task.id!r}, held by {task.holder}")
-        for task in _tasks(board, "scheduled"):
+        for task in pages.tasks(board, "scheduled"):
             if task.not_before_us is not None:
                 yield Deadline(task.not_before_us, "scheduled", f"{task.id!r} becomes ready")
-        for entry in _entries(board):
+        for entry in pages.entries(board):
             if entry.expires_us is not None:
                 yield Deadline(entry.expires_us, "entry", f"the entry {entry.namespace}/{entry.key} expires")
         for plan in board.status().plans:
@@ -376,21 +375,3 @@ def _has_seen(stand: Stand, generation: int) -> bool:
 
 def _breathe() -> None:
     threading.Event().wait(BREATH_SEC)
-
-
-def _tasks(board: Board, state: State) -> Iterator[Task]:
-    cursor: int | None = None
-    while True:
-        page = board.list_tasks(state=state, limit=PAGE, cursor=cursor)
-        yield from page.tasks
-        if (cursor := page.cursor) is None:
-            return
-
-
-def _entries(board: Board) -> Iterator[EntryFacts]:
-    cursor: str | None = None
-    while True:
-        page = board.blackboard.list(limit=PAGE, cursor=cursor)
-        yield from page.entries
-        if (cursor := page.cursor) is None:
-            return

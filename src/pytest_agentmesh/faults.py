@@ -1,26 +1,17 @@
 """What may go wrong in a bench, as data: a test names it, a scheduler or a session makes it happen.
 
 A fault strikes the `nth` time that somebody reaches `at`: a verb of the board (`claim_task`, `complete_task`, ...) or,
-for a session, a tool; `*` is any. Each kind says what it may cost, so a check can tell damage from noise.
+for a session, a tool; `*` is any.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
+
+from pytest_agentmesh.durations import micros, words
 
 Kind = Literal["kill", "stall", "lost_reply", "lost_request", "duplicate", "delay", "disconnect"]
-
-COSTS: Final[dict[Kind, str]] = {
-    "kill": "the attempt",
-    "stall": "the lease",
-    "lost_reply": "nothing, with a request_id",
-    "lost_request": "nothing",
-    "duplicate": "nothing, with a request_id",
-    "delay": "nothing while the lease lasts",
-    "disconnect": "the attempt, unless the agent resumes it",
-}
-"""What a fault of each kind may legally cost the one it strikes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +25,10 @@ class Fault:
     sec: float | None = None
 
     def __str__(self) -> str:
-        """As a test would write it: `kill at complete_task, for coder-1`."""
+        """In words: `kill at complete_task, for coder-1`."""
         place = "" if self.at == "*" else f" at {self.at}"
-        turn = "" if self.nth == 1 else f", time {self.nth}"
-        took = "" if self.sec is None else f", {self.sec:g} s"
+        turn = "" if self.nth == 1 else f", call {self.nth}"
+        took = "" if self.sec is None else f", {words(micros(self.sec))}"
         return f"{self.kind}{place}{turn}{took}" + (f", for {self.agent}" if self.agent else "")
 
 
@@ -49,7 +40,7 @@ class Some:
     most: int
 
     def __str__(self) -> str:
-        """As a test would write it, in words."""
+        """In words: `up to 2 of kill, stall`."""
         return f"up to {self.most} of {', '.join(self.kinds)}"
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pytest_agentmesh.endpoint import Endpoint
     from pytest_agentmesh.fake import MeshFake
     from pytest_agentmesh.history import History
-    from pytest_agentmesh.scheduler import Order
     from pytest_agentmesh.sessions import Server, Sessions
     from pytest_agentmesh.swarm import World
+    from pytest_agentmesh.swarm.scheduler import Order
 
 
 @pytest.fixture(scope="session")

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.documents import rfc3339
-from agentmesh.errors import CursorExpired
 from agentmesh.jsontext import encode
 from agentmesh.model import Event
+from agentmesh.printable import one_line
+from pytest_agentmesh import pages
 from pytest_agentmesh.checkers.ending import compare
 from pytest_agentmesh.checkers.replay import Replay
-from pytest_agentmesh.checkers.rows import Rows, look, tasks
-from pytest_agentmesh.checkers.verdict import INSTANT, PROMISES, Replayed, Violation
+from pytest_agentmesh.checkers.rows import Rows, look
+from pytest_agentmesh.checkers.verdict import INSTANT, Replayed, Violation
 from pytest_agentmesh.durations import words
 from pytest_agentmesh.faults import Fault, FaultMark
+from pytest_agentmesh.promised import PROMISES
 from pytest_agentmesh.timeline.page import page
 from pytest_agentmesh.timeline.picture import picture
 from pytest_agentmesh.timeline.story import Story, tell
@@ -31,27 +33,26 @@ from pytest_agentmesh.timeline.words import around
 if TYPE_CHECKING:
     from agentmesh.board.facade import Board
 
-AT_ONCE = 1000
 TRIES = 5
 
 
 class History:
-    """What happened on a board, read anew at each look: events, and the faults that were injected.
+    """What happened on a board, read anew at each look: events, and the faults that struck.
 
     Args:
         board: any board; it is only read.
-        faults: the faults that struck, as a list that may still grow.
+        marks: those faults, as a list that may still grow.
     """
 
-    def __init__(self, board: Board | None, faults: Sequence[FaultMark] = ()) -> None:
+    def __init__(self, board: Board | None, marks: Sequence[FaultMark] = ()) -> None:
         self._board = board
         self._events: list[Event] = []
-        self._faults = faults
+        self._marks = marks
 
     @classmethod
-    def of_events(cls, events: Iterable[Event], faults: Sequence[FaultMark] = ()) -> History:
+    def of_events(cls, events: Iterable[Event], marks: Sequence[FaultMark] = ()) -> History:
         """A history of events alone, without a board whose rows they could be compared with."""
-        history = cls(None, faults)
+        history = cls(None, marks)
         history._events = list(events)
         return history
 
@@ -62,29 +63,29 @@ class History:
         Raises:
             ValueError: a line is none of its lines.
         """
-        events, faults = [], []
+        events, marks = [], []
         for number, line in enumerate(filter(None, text.splitlines()), start=1):
             try:
                 row = json.loads(line)
                 if row["kind"] == "fault":
-                    faults.append(_mark(row))
+                    marks.append(_mark(row))
                 else:
                     events.append(Event(**{name: row[name] for name in Event.__slots__}))
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(f"line {number} is not one that to_jsonl writes: {error!r}") from None
-        return cls.of_events(events, faults)
+        return cls.of_events(events, marks)
 
     @property
     def events(self) -> list[Event]:
         """All events that the board keeps, and those that were looked at before a prune took them; oldest first."""
         if self._board is not None:
-            self._events = _read(self._board, self._events)
+            self._events = pages.events(self._board, self._events)
         return list(self._events)
 
     @property
-    def faults(self) -> tuple[FaultMark, ...]:
+    def marks(self) -> tuple[FaultMark, ...]:
         """The faults that struck, in the order in which they were written down."""
-        return tuple(self._faults)
+        return tuple(self._marks)
 
     def __repr__(self) -> str:
         return f"<History of {self._board}>" if self._board is not None else f"<History of {len(self._events)} events>"
@@ -157,7 +158,7 @@ class History:
         Args:
             path: where to write it; None only returns it.
         """
-        text = "".join(f"{encode(line)}\n" for line in _lines(self.events, self._faults))
+        text = "".join(f"{encode(line)}\n" for line in _lines(self.events, self._marks))
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -166,8 +167,8 @@ class History:
         events = self.events
         titles: dict[str, str] = {}
         if self._board is not None:
-            titles = {task.id: task.title for task in tasks(self._board)}
-        return tell(events, self._faults, titles)
+            titles = {task.id: task.title for task in pages.tasks(self._board)}
+        return tell(events, self._marks, titles)
 
     def _still(self) -> tuple[list[Event], Rows | None]:
         """The events and the rows of one and the same moment.
@@ -185,25 +186,9 @@ class History:
         raise AssertionError("The board is being written to: its history is checked while nobody works on it.")
 
 
-def _read(board: Board, known: list[Event]) -> list[Event]:
-    """What is known and what has been added; all anew where the past was cut off meanwhile."""
-    events = list(known)
-    after = events[-1].seq if events else 0
-    while True:
-        try:
-            more = board.events(after, limit=AT_ONCE)
-        except CursorExpired as error:
-            events, after = [], error.first - 1
-            continue
-        if not more:
-            return events
-        events += more
-        after = more[-1].seq
-
-
-def _lines(events: Sequence[Event], faults: Sequence[FaultMark]) -> Iterator[dict[str, Any]]:
+def _lines(events: Sequence[Event], marks: Sequence[FaultMark]) -> Iterator[dict[str, Any]]:
     """Events and faults as objects; a fault stands before the first event that is later."""
-    waiting = sorted(faults, key=lambda mark: mark.at_us)
+    waiting = sorted(marks, key=lambda mark: mark.at_us)
     for event in events:
         while waiting and waiting[0].at_us < event.at_us:
             yield _fault(waiting.pop(0))
@@ -223,11 +208,11 @@ def _mark(row: dict[str, Any]) -> FaultMark:
 
 def _message(broken: Violation, events: Sequence[Event]) -> str:
     """What a reader of a failed test needs: the event, the promise, both sides, and what stands around it."""
-    promise = f"{broken.promise} ({PROMISES[broken.promise]})"
-    head = f"event {broken.seq} breaks {promise}"
+    what = f"event {broken.seq}"
     if broken.at_end:
-        head = f"the board disagrees with its history, up to event {broken.seq}: {promise} is broken"
+        what = f"the board disagrees with its history, up to event {broken.seq}, and"
+    head = f"{what} breaks {broken.promise}: {PROMISES[broken.promise]}"
     start_us = min((event.at_us for event in events), default=0)
-    sides = f"  expected  {broken.expected}\n  found     {broken.found}"
-    told = INSTANT.sub(lambda instant: words(int(instant[1]) - start_us), sides)
-    return "\n".join([head, told, *around(events, broken.seq)])
+    sides = (f"  expected  {broken.expected}", f"  found     {broken.found}")
+    told = [one_line(INSTANT.sub(lambda instant: words(int(instant[1]) - start_us), side)) for side in sides]
+    return "\n".join([head, *told, *around(events, broken.seq)])

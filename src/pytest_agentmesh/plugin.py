@@ -138,7 +138,7 @@ def _has_board(item: pytest.Item) -> bool:
 
 
 def _has_timeout(config: pytest.Config) -> bool:
-    """Whether the user has set a timeout of his own, in a place where pytest-timeout looks."""
+    """Whether the user has set a timeout, in a place where pytest-timeout looks."""
     import os
 
     said = (config.getoption("timeout", None), config.getini("timeout"), os.environ.get("PYTEST_TIMEOUT"))

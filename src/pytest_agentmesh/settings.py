@@ -11,9 +11,10 @@ from typing import Any, Final, Literal, get_args
 
 import pytest
 
+from pytest_agentmesh.promised import PROMISES
+
 Storage = Literal["file", "memory"]
 Transport = Literal["memory", "stdio", "http"]
-PROMISES: Final = tuple(f"P{number}" for number in range(1, 13))
 MARKER: Final = "agentmesh"
 
 

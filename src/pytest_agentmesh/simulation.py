@@ -24,9 +24,9 @@ from pytest_agentmesh.boards import Boards, MeshBoard
 from pytest_agentmesh.durations import Duration
 from pytest_agentmesh.history import History
 from pytest_agentmesh.promises import BrokenPromise
-from pytest_agentmesh.scheduler import Order
 from pytest_agentmesh.settings import Settings
 from pytest_agentmesh.swarm import NotQuiet, World
+from pytest_agentmesh.swarm.scheduler import Order
 
 Scenario = Callable[[World], object]
 

@@ -18,8 +18,8 @@ from typing import Any, Final, Literal
 from agentmesh import limits
 from agentmesh.board.specs import LEASE_SEC
 from agentmesh.model import Condition, Json, Usage
-from pytest_agentmesh.shapes import SHAPES, Edges, Shape, of_size
-from pytest_agentmesh.vocabulary import MODELS, ROLES
+from pytest_agentmesh.fake.shapes import SHAPES, Edges, Shape, of_size
+from pytest_agentmesh.fake.vocabulary import MODELS, ROLES, usd
 
 if find_spec("hypothesis") is None:
     raise ModuleNotFoundError(
@@ -55,7 +55,7 @@ def task_specs() -> SearchStrategy[dict[str, Any]]:
         "writes": patterns,
         "reads": patterns,
         "payload": json_values(),
-        "estimate_usd": st.integers(0, 100_00).map(_usd),
+        "estimate_usd": st.integers(0, 100_00).map(usd),
         "estimate_tokens": st.integers(0, 10 * MOST_TOKENS),
         "lease_timeout_sec": durations(),
         "max_hold_sec": durations(most=limits.HOLD_SEC[1]),
@@ -180,10 +180,6 @@ def _text(most: int) -> SearchStrategy[str]:
 def _names() -> SearchStrategy[str]:
     """Any name: printable, without white space."""
     return st.text(st.characters(categories=("L", "M", "N", "P", "S")), min_size=1, max_size=limits.NAME)
-
-
-def _usd(cents: int) -> str:
-    return f"{cents // 100}.{cents % 100:02}"
 
 
 def _spec(fields: dict[str, Any]) -> dict[str, Any]:

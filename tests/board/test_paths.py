@@ -1,8 +1,7 @@
 """Paths: no two running attempts hold overlapping patterns; who waits for one is found again when it is free."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentmesh.errors import PathsHeld
 from agentmesh.patterns import conflict, normalised

@@ -1,8 +1,7 @@
 """Looking at a board: status, lists, single tasks; one rule decides readiness for all of them."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentmesh.model import STATES
 from tests.support.boards import claimed, done, event_count, open_board, put

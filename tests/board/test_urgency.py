@@ -1,7 +1,6 @@
 """Urgency: the highest priority among a task and everything that waits for it, whatever happens to the graph."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentmesh.model import FINAL
 from tests.support.boards import claimed, done, open_board, put, violations

@@ -4,8 +4,7 @@ import json
 import tomllib
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from agentmesh.cli.json_form import JsonForm
 from agentmesh.cli.server_entry import Unfit, is_ours

@@ -1,8 +1,7 @@
 """Laying text out: whatever the text and the width, nothing is lost and nothing sticks out."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
 from agentmesh.cli.screen import Column, Line, fold, table_lines, wrap

@@ -10,7 +10,7 @@ from agentmesh.cli.errors import FAILED, VIOLATED
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "swarms"
 IMPORTS = """
-from pytest_agentmesh.agents import agent, claim, complete, spend, work
+from pytest_agentmesh import agent, claim, complete, spend, work
 from pytest_agentmesh.faults import kill, some
 CODER = agent("coder", claim(), work(sec=30), spend(usd="0.03"), complete()).forever()
 """
@@ -81,7 +81,7 @@ def test_a_failure_is_told_with_its_story(mesh, scenario):
         "It failed.",
         'File "swarm.py", line 9, in scenario',
         "AssertionError: too slow",
-        "  7  0:01:00  coder  claim_task           nothing: done",
+        "  7  1min  coder  claim_task           nothing: done",
         "agentmesh simulate swarm.py --seed 5 --order random",
     ):
         assert words in result.stdout

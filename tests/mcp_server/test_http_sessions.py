@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from agentmesh.mcp_server.http import app as app_module
-from agentmesh.mcp_server.http import sessions as sessions_module
+from agentmesh.mcp_server.http import app as app_module, sessions as sessions_module
 from agentmesh.mcp_server.http.sessions import IDLE_US, MOST_STREAMS, Sessions
 from tests.mcp_server.driver import HELLO
 from tests.mcp_server.live import ACCEPT

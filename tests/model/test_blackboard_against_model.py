@@ -3,8 +3,7 @@
 import shutil
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentmesh.errors import VersionConflict
 from tests.support.boards import open_board, violations

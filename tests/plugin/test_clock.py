@@ -192,6 +192,13 @@ def test_run_until_says_what_never_came(mesh_board, mesh_clock):
     assert "the lease of 'a', held by ada" in str(failed.value)
 
 
+def test_what_run_until_asks_may_wait(mesh_board, mesh_clock):
+    """The condition is a call that sleeps: it moves the clock itself meanwhile."""
+    mesh_board.create_task("Late", id="late", not_before="2026-01-01T00:00:30Z")
+    mesh_clock.run_until(lambda: mesh_board.claim_task("coder-1", wait_sec=20))
+    assert mesh_board.state == {"late": "in_progress"}
+
+
 def test_autojump_moves_when_all_wait(mesh_board, mesh_clock):
     """A call waits for an hour of the board and for no time of ours."""
     held(mesh_board, timeout_sec=3600)
@@ -284,3 +291,18 @@ def test_the_code_under_test_may_open_the_board(mesh_board, mesh_clock):
         mesh_clock.advance(30)
         thread.join(PATIENCE_SEC)
     assert mesh_board.get_task("a").holder == "bob"
+
+
+def test_deadlines_are_visited_without_reading_all_tasks(mesh_board, mesh_clock, monkeypatch):
+    """To read them at each stop would be slow on a large board."""
+    mesh_board.create_tasks({"title": "t", "not_before": f"2026-01-01T00:00:{sec:02}Z"} for sec in range(1, 40))
+    monkeypatch.delattr("agentmesh.Board.list_tasks")
+    assert mesh_clock.advance("1min").minute == 1
+
+
+def test_a_wait_on_a_damaged_board_ends(mesh_board, mesh_clock):
+    """What is due cannot be read any more; the call that waits comes back at its own time all the same."""
+    mesh_board.store._writer.execute("ALTER TABLE plan RENAME TO gone")
+    before = mesh_clock.now
+    assert not mesh_board.claim_task("coder-1", wait_sec=5)
+    assert mesh_clock.now - before == timedelta(seconds=5)

@@ -9,8 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentmesh import Board
 from agentmesh.cell import AGENT, HOLD, PARKED, PLACES, VARIABLE, CellClock, alive
@@ -18,8 +17,7 @@ from agentmesh.errors import BoardClosed, BoardReplaced, Overloaded
 from agentmesh.store.parking import clock_berth
 from pytest_agentmesh import ClockStuck
 from pytest_agentmesh.durations import micros, words
-from tests.support.patience import PATIENCE_SEC
-from tests.support.patience import until as comes_true
+from tests.support.patience import PATIENCE_SEC, until as comes_true
 from tests.support.processes import Worker, crew, descriptors
 
 SECOND = 1_000_000

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from agentmesh import Board
 from agentmesh.cell import VARIABLE
 from agentmesh.errors import OnTestClock
+from pytest_agentmesh import MeshBoard
 
 ENDING_SEC = 60
 STORAGES = pytest.mark.parametrize("storage", ["file", "memory"])
@@ -286,3 +288,10 @@ def test_boards_are_made_from_several_threads(pytester):
     result = pytester.runpytest()
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["40 boards, all promises kept"])
+
+
+@pytest.mark.parametrize("verb", ["claim_task", "events"])
+def test_a_verb_that_moves_the_clock_is_called_as_on_any_board(verb):
+    """Editors and type checkers see the parameters of `Board`, and `help()` its words."""
+    ours, plain = getattr(MeshBoard, verb), getattr(Board, verb)
+    assert (signature(ours), ours.__doc__) == (signature(plain), plain.__doc__)

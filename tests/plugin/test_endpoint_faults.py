@@ -13,7 +13,7 @@ import pytest
 
 from agentmesh.clock import Patience
 from pytest_agentmesh.endpoint import Endpoint
-from pytest_agentmesh.endpoint.silence import Silence
+from pytest_agentmesh.endpoint.hanging import Hanging
 from pytest_agentmesh.replies import broken, call, calls, cut, error, garbled, hang, overloaded, rate_limit, text
 from tests.plugin.raw_clients import CLIENTS, TOOL, Chat, Messages, events
 from tests.support.clock import TurnableClock
@@ -237,9 +237,9 @@ def test_after_the_end_nobody_waits_and_nothing_is_answered(board, elsewhere):
         agent.until_hung()
     assert isinstance(asked.exception(10), ConnectionError)
     assert board.ledger.entries().entries == ()
-    silence = Silence(TurnableClock())
-    silence.end()
-    assert not silence.keep("a", None)
+    hanging = Hanging(TurnableClock())
+    hanging.end()
+    assert not hanging.keep("a", None)
 
 
 def test_nobody_hangs_is_a_failure_of_its_own(mesh_model):

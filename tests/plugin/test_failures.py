@@ -10,7 +10,7 @@ def test_it(mesh_swarm, mesh_history):
     mesh_swarm.board.create_task("Task", id="a")
     mesh_swarm.run(agent("coder", claim(), work(sec=30), complete()) * 2, faults=[kill("complete_task")])
     mesh_history.check()
-    assert [mark.agent for mark in mesh_history.faults] == ["coder-1"]
+    assert [mark.agent for mark in mesh_history.marks] == ["coder-1"]
     mesh_swarm.board.assert_attempts("a", ["completed"])
 """
 
@@ -81,7 +81,7 @@ def test_faults_of_sessions_are_history_too(pytester):
             async with mesh_session("ada", faults=["create_task:lost_reply"]) as session:
                 with pytest.raises(Exception, match="lost_reply"):
                     await session.call_tool("create_task", {"title": "Task"})
-            assert [mark.at for mark in mesh_history.faults] == ["create_task"]
+            assert [mark.at for mark in mesh_history.marks] == ["create_task"]
         """
     )
     pytester.runpytest().assert_outcomes(passed=1)

@@ -15,11 +15,11 @@ import pytest
 from agentmesh import limits
 from agentmesh.errors import MissingExtra
 from agentmesh.patterns import normalised
-from pytest_agentmesh.agent_work import AgentWork, Subject
 from pytest_agentmesh.fake import MeshFake
-from pytest_agentmesh.shapes import SHAPES
-from pytest_agentmesh.stories import ASPECTS, FEATURES, PHASES
-from pytest_agentmesh.vocabulary import (
+from pytest_agentmesh.fake.phases import ASPECTS, FEATURES, PHASES
+from pytest_agentmesh.fake.provider import AgentWork, Subject
+from pytest_agentmesh.fake.shapes import SHAPES
+from pytest_agentmesh.fake.vocabulary import (
     ADDITIONS,
     COMPONENTS,
     LAYOUTS,
@@ -315,7 +315,7 @@ def test_importing_the_module_imports_neither_faker_nor_the_product():
 
 def test_without_faker_the_way_to_it_is_named(monkeypatch):
     """It is an extra: whoever does not make things up does not pay for its plugin."""
-    monkeypatch.setattr("pytest_agentmesh.fake.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_agentmesh.fake.mesh_fake.find_spec", lambda _: None)
     with pytest.raises(MissingExtra) as missing:
         MeshFake()
     assert missing.value.hint == "Install it: pip install 'pytest-agentmesh[fake]'"

@@ -383,7 +383,7 @@ def test_a_doctored_history_is_caught_and_its_promise_named(board, clock, histor
     doctor, promise, told = DOCTORED[name]
     assert History.of_events(history.events).check().events == 9
     said = lie(doctor(history.events))
-    assert f"breaks {promise} (" in said
+    assert f"breaks {promise}: " in said
     assert told in said
 
 
@@ -575,7 +575,9 @@ def test_rows_that_tell_another_story_are_caught(board, clock, history, name):
     statement, promise = ROWS[name]
     board.store._writer.execute("PRAGMA foreign_keys = OFF")
     assert damage(board, statement)
-    with pytest.raises(AssertionError, match=rf"^the board disagrees with its history, up to event \d+: {promise} "):
+    with pytest.raises(
+        AssertionError, match=rf"^the board disagrees with its history, up to event \d+, and breaks {promise}: "
+    ):
         history.check()
 
 
@@ -753,8 +755,8 @@ def test_a_history_is_looked_at_by_task_agent_and_kind(board, clock, history):
 
 def test_heartbeats_make_the_ends_of_leases_exact(mesh_board):
     """On a test clock each renewal is told, so a lease that is taken back before its true end is a lie."""
-    faults = play(mesh_board)
-    history = History(mesh_board, faults)
+    marks = play(mesh_board)
+    history = History(mesh_board, marks)
     assert history.check().not_observable == ()
     doctored = altered(history.events, "lease_reclaimed", data={"due_us": START_US + 105_000_000})
     assert "breaks P3" in lie(doctored)
@@ -768,7 +770,7 @@ def test_jsonl_gives_events_and_faults_back(board, clock, tmp_path):
     text = history.to_jsonl(tmp_path / "history.jsonl")
     again = History.from_jsonl((tmp_path / "history.jsonl").read_text())
     assert text.splitlines()[4].startswith('{"at":"2026-01-01T00:00:00.000005Z"')
-    assert (again.events, again.faults) == (history.events, tuple(marks))
+    assert (again.events, again.marks) == (history.events, tuple(marks))
     assert again.check().compared is False
     assert again.to_jsonl() == text
 

@@ -12,8 +12,7 @@ from mcp import Client, ClientSession, MCPError
 from mcp.shared.exceptions import MCPDeprecationWarning
 
 from agentmesh.errors import InvalidArgument
-from pytest_agentmesh.sessions import MissingSdk, Sessions, WrongTask
-from pytest_agentmesh.sessions import sdk as sdk_module
+from pytest_agentmesh.sessions import MissingSdk, Sessions, WrongTask, sdk as sdk_module
 
 pytestmark = pytest.mark.anyio
 TRANSPORTS = ("memory", "stdio", "http")

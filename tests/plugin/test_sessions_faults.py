@@ -102,7 +102,7 @@ async def test_a_delayed_request_arrives_by_the_boards_clock(sessions, mesh_boar
         with mesh_clock.autojump():
             await told(session, "create_task", title="late", id="t")
     [mark] = sessions.marks
-    assert (mark.what, mark.at_us) == ("the request arrived 90 s late", mesh_board.get_task("t").created_us)
+    assert (mark.what, mark.at_us) == ("the request arrived 1min 30s late", mesh_board.get_task("t").created_us)
 
 
 @EVERYWHERE
@@ -127,9 +127,9 @@ async def test_a_fault_strikes_the_nth_call_of_its_tool_in_its_session(sessions)
     async with sessions("mine", faults=faults) as session, sessions("other") as other:
         await told(session, "board_status")
         await told(other, "board_status")
-        assert "board_status, time 2" in str(await error_of(session, "board_status"))
+        assert "board_status, call 2" in str(await error_of(session, "board_status"))
         await told(session, "board_status")
-        assert "lost_request, time 4" in str(await error_of(session, "explain"))
+        assert "lost_request, call 4" in str(await error_of(session, "explain"))
     assert [(mark.agent, mark.at) for mark in sessions.marks] == [("mine", "board_status"), ("mine", "explain")]
 
 
@@ -148,7 +148,7 @@ async def test_a_fault_that_never_struck_fails_the_test(sessions):
         async with sessions("mine", faults=[lost_reply("complete_task", 2), "note:duplicate"]) as session:
             await told(session, "board_status")
     assert str(caught.value) == (
-        "This never struck: lost_reply at complete_task, time 2; duplicate at note.\n"
+        "This never struck: lost_reply at complete_task, call 2; duplicate at note.\n"
         "The session of mine called: board_status 1x.\n"
         "Let the agent get there, correct the fault, or open the session with strict=False."
     )
@@ -157,7 +157,7 @@ async def test_a_fault_that_never_struck_fails_the_test(sessions):
             _ = 1 / 0
     async with sessions("mine", faults=["note:duplicate"], strict=False):
         pass
-    assert len(sessions.unused()) == 4
+    assert len(sessions.unused_faults) == 4
 
 
 async def test_a_fault_of_an_open_session_is_missed_when_the_body_has_passed(sessions):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_agentmesh.shapes import SHAPES, chain, depths, diamond, fan_in, fan_out, layered, of_size
+from pytest_agentmesh.fake.shapes import SHAPES, chain, depths, diamond, fan_in, fan_out, layered, of_size
 
 
 @pytest.mark.parametrize(

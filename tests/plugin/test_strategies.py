@@ -6,14 +6,14 @@ import tempfile
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import find, given, settings
-from hypothesis import strategies as st
+from hypothesis import find, given, settings, strategies as st
 
 from agentmesh import limits
 from agentmesh.jsontext import encode
 from agentmesh.model import CONDITIONS
 from agentmesh.patterns import normalised
-from pytest_agentmesh.shapes import SHAPES, of_size
+from pytest_agentmesh.fake.shapes import SHAPES, of_size
+from pytest_agentmesh.fake.vocabulary import MODELS
 from pytest_agentmesh.strategies import (
     agent_names,
     durations,
@@ -23,7 +23,6 @@ from pytest_agentmesh.strategies import (
     task_specs,
     usages,
 )
-from pytest_agentmesh.vocabulary import MODELS
 from tests.support.boards import open_board, violations
 from tests.support.clock import TurnableClock
 

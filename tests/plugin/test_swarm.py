@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from agentmesh import Board
-from pytest_agentmesh.agents import agent, claim, complete, fail, heartbeat, note, put, release, spend, work
+from pytest_agentmesh import agent, claim, complete, fail, heartbeat, note, put, release, spend, work
 from pytest_agentmesh.swarm import NotQuiet, World
-from tests.support.boards import damage, open_board, states
-from tests.support.boards import put as tasks
+from tests.support.boards import damage, open_board, put as tasks, states
 from tests.support.clock import START_US
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -3,8 +3,7 @@
 import pytest
 
 from agentmesh.errors import InvalidArgument, NotFound
-from pytest_agentmesh import agents
-from pytest_agentmesh.agents import (
+from pytest_agentmesh import (
     agent,
     claim,
     complete,
@@ -19,9 +18,8 @@ from pytest_agentmesh.agents import (
     split,
     work,
 )
-from pytest_agentmesh.swarm import World
-from tests.support.boards import put as tasks
-from tests.support.boards import states
+from pytest_agentmesh.swarm import World, agents
+from tests.support.boards import put as tasks, states
 
 WRITTEN = (
     "agent('coder', claim('web', capabilities=('py',)), work(minutes=4, beat_every=20), spend('m', usd=0.03), "

@@ -2,12 +2,11 @@
 
 import pytest
 
-from pytest_agentmesh.agents import Lost, agent, claim, complete, heartbeat, put, spend, work
+from pytest_agentmesh import Lost, agent, claim, complete, heartbeat, put, spend, work
 from pytest_agentmesh.faults import delay, disconnect, kill, lost_reply, lost_request, some, stall
-from pytest_agentmesh.strikes import Strikes
 from pytest_agentmesh.swarm import World
-from tests.support.boards import kinds, open_board, states
-from tests.support.boards import put as tasks
+from pytest_agentmesh.swarm.strikes import Strikes
+from tests.support.boards import kinds, open_board, put as tasks, states
 from tests.support.clock import START_US, TurnableClock
 
 CODER = agent(

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agentmesh.agents import agent, claim, complete, put, spend, work
+from pytest_agentmesh import agent, claim, complete, put, spend, work
 from pytest_agentmesh.faults import some
-from pytest_agentmesh.scheduler import Seeded
 from pytest_agentmesh.swarm import World
-from tests.support.boards import open_board, states
-from tests.support.boards import put as tasks
+from pytest_agentmesh.swarm.scheduler import Seeded
+from tests.support.boards import open_board, put as tasks, states
 from tests.support.clock import TurnableClock
 from tests.support.scene import everything
 

@@ -398,3 +398,14 @@ def test_a_copied_board_has_waiters_of_its_own(store, tmp_path, clock):
     store._writer.execute("VACUUM INTO ?", (str(copy),))
     with open_board(copy, clock) as other:
         assert folder(other.store) != folder(store)
+
+
+def test_a_waiter_that_leaves_a_closed_board_takes_the_folder_away(store):
+    """Its thread may be slower than the one that closes; a poke it had is handed on, and no socket stays open."""
+    late, other = store.waiter(for_tasks=True), store.waiter(for_tasks=True)
+    store.poke(2)
+    store.close()
+    assert folder(store).exists()
+    other.close()
+    late.close()
+    assert (folder(store).exists(), store._berth._sender) == (False, None)

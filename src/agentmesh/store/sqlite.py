@@ -32,8 +32,7 @@ from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection, synchronous
 from agentmesh.store.statements import in_dialect, in_order
 from agentmesh.store.timing import FACT, timing
-from agentmesh.store.waiting import Alarm as RealAlarm
-from agentmesh.store.waiting import Berth, SleepingWaiter, berth_folder
+from agentmesh.store.waiting import Alarm as RealAlarm, Berth, SleepingWaiter, berth_folder
 from agentmesh.upkeep import Backup, Observation
 
 T = TypeVar("T")

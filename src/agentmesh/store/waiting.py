@@ -43,6 +43,7 @@ class Berth:
         self._folder = folder
         self._chance = system_chance()
         self._sender: socket.socket | None = None
+        self._closed = False
 
     def usable(self) -> bool:
         """Whether sockets can be had there: a place of our own, closed to others, its name short enough.
@@ -84,6 +85,7 @@ class Berth:
             while True:
                 unread.append(frozenset(listener.recv(DATAGRAM).decode().split("\n")))
         listener.close()
+        self._tidy_up()
         return unread
 
     def waiting(self) -> int:
@@ -103,12 +105,19 @@ class Berth:
             name = names.pop(self._chance.getrandbits(32) % len(names))
             if self._send(name, had | {name}):
                 count -= 1
+        self._tidy_up()
 
     def close(self) -> None:
-        """Close the sender; the last to leave takes the folder away."""
-        if self._sender is not None:
-            self._sender.close()
-            self._sender = None
+        """Close the sender; the last to leave takes the folder away, also one that leaves after this."""
+        self._closed = True
+        self._tidy_up()
+
+    def _tidy_up(self) -> None:
+        if not self._closed:
+            return
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 

@@ -22,8 +22,7 @@ from pytest_agentmesh.assertions.spending import (
     wasted,
 )
 from pytest_agentmesh.assertions.witness import Witness
-from pytest_agentmesh.assertions.wording import count, first_of, folded, likely, message, names, table
-from pytest_agentmesh.assertions.wording import usd as dollars
+from pytest_agentmesh.assertions.wording import count, first_of, folded, likely, message, names, table, usd as dollars
 
 Usd = str | float | Decimal
 """An amount of dollars; a float stands for the decimal that it prints as."""

@@ -77,11 +77,12 @@ def assert_never_ran(board: Board, *ids: str) -> None:
 def lanes(witness: Witness, runs: Sequence[Run]) -> list[str]:
     """Attempts as rows with when they began and ended, and bars that show which came first."""
     moments = sorted({moment for _, turn in runs for moment in _span(turn) if moment is not None})
+    places = {moment: place for place, moment in enumerate(moments)}
     rows = []
     for task_id, turn in runs:
         begin, end = _span(turn)
-        start = 2 * moments.index(begin)
-        stop = 2 * (len(moments) if end is None else moments.index(end))
+        start = 2 * places[begin]
+        stop = 2 * (len(moments) if end is None else places[end])
         bar = " " * start + "├" + "─" * (stop - start - 1) + ("┤" if end else "")
         cells = (task_id, str(turn.number), turn.attempt.agent_id, began(witness, turn), ended(witness, turn))
         rows.append((*cells, turn.outcome, bar if len(moments) <= 12 else ""))  # noqa: PLR2004 - what a line has room for

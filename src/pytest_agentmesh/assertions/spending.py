@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentmesh.errors import NotFound
 from agentmesh.limits import PAGE
 from agentmesh.model import Event, UsageEntry, UsageGroup, UsageLine, UsageReport
+from pytest_agentmesh import pages
 from pytest_agentmesh.assertions.causes import cited
 from pytest_agentmesh.assertions.witness import Turn, Witness
 from pytest_agentmesh.assertions.wording import alike, count, message, names, usd
@@ -97,7 +98,7 @@ class Books:
         plan, agent, task_id = self._scope.values()
         return [
             entry
-            for entry in _every_entry(self.witness)
+            for entry in pages.usage(self.witness.board)
             if plan in (None, entry.plan) and agent in (None, entry.agent_id) and task_id in (None, entry.task_id)
         ]
 
@@ -110,7 +111,7 @@ class Books:
                 key = (event.at_us, event.agent_id, event.task_id, event.fence, event.data["tokens"])
                 told[(*key, event.data.get("cost_pusd"))].append(event)
         found = {}
-        for entry in _every_entry(self.witness):
+        for entry in pages.usage(self.witness.board):
             key = (entry.at_us, entry.agent_id, entry.task_id, entry.fence, tokens_of(entry))
             if queue := told.get((*key, entry.cost_pusd)):
                 found[entry.id] = queue.popleft()
@@ -243,7 +244,7 @@ def _too_little(books: Books, measure: Measure) -> Iterator[Suspicion]:
         which = names(f"attempt {line.fence} at {line.task_id}" for line in silent)
         yield Suspicion("silent", f"{which} completed without reporting any usage")
     if not books.total.entries:
-        there = sorted({entry.agent_id for entry in _every_entry(books.witness)})
+        there = sorted({entry.agent_id for entry in pages.usage(books.witness.board)})
         others = f"; there is usage by {names(there)}" if there else ""
         yield Suspicion("nothing", f"nobody recorded any usage{books.whose}{others}")
 
@@ -267,13 +268,3 @@ def _twins(books: Books) -> Iterator[list[UsageEntry]]:
     for entry in books.entries:
         groups[replace(entry, id=0, at_us=0)].append(entry)
     yield from (same for same in groups.values() if len(same) > 1)
-
-
-def _every_entry(witness: Witness) -> list[UsageEntry]:
-    found: list[UsageEntry] = []
-    cursor: int | None = 0
-    while cursor is not None:
-        page = witness.board.ledger.entries(limit=PAGE, cursor=cursor)
-        found += page.entries
-        cursor = page.cursor
-    return found

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from agentmesh import Board
 from agentmesh.board import tasks
-from agentmesh.errors import CursorExpired, NotFound, Pruned
+from agentmesh.errors import NotFound, Pruned
 from agentmesh.limits import PAGE
 from agentmesh.model import Attempt, Event, Task
 from agentmesh.store.base import Transaction
+from pytest_agentmesh import pages
 from pytest_agentmesh.assertions.wording import MOST, alike, cut, folded, message, names, quoted, table, usd
 from pytest_agentmesh.durations import words
 
-EVENTS_AT_ONCE: Final = 1000
 ENDS: Final = frozenset(
     {"task_completed", "task_failed", "task_released", "task_split", "lease_reclaimed", "task_cancelled"}
 )
@@ -71,15 +71,7 @@ class Witness:
     @cached_property
     def history(self) -> list[Event]:
         """All events that are kept."""
-        try:
-            found = self.board.events(limit=EVENTS_AT_ONCE)
-        except CursorExpired as error:
-            found = self.board.events(error.first - 1, limit=EVENTS_AT_ONCE)
-        more = found
-        while len(more) == EVENTS_AT_ONCE:
-            more = self.board.events(found[-1].seq, limit=EVENTS_AT_ONCE)
-            found += more
-        return found
+        return pages.events(self.board)
 
     @cached_property
     def gap(self) -> str | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentmesh.limits import PAGE
 from agentmesh.model import Attempt, Budget, EntryFacts, Task, UsageReport
+from pytest_agentmesh import pages
 
 if TYPE_CHECKING:
     from agentmesh.board.facade import Board
-
-PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Rows:
 def look(board: Board) -> Rows:
     """Read all of a board; it should stand still meanwhile."""
     status = board.status()
-    found = {task.id: board.get_task(task.id) for task in tasks(board)}
+    found = {task.id: board.get_task(task.id) for task in pages.tasks(board)}
     held = [attempt for name, task in found.items() if task.fence for attempt in board.attempts(name)]
     return Rows(
         last_seq=status.last_seq,
@@ -43,28 +43,7 @@ def look(board: Board) -> Rows:
         workspaces={plan.plan: plan.workspace for plan in status.plans},
         pauses=frozenset((pause.scope, pause.name) for pause in status.pauses),
         caps={cap.agent_id or "": cap.most for cap in board.claim_caps()},
-        entries={(entry.namespace, entry.key): entry for entry in _entries(board)},
+        entries={(entry.namespace, entry.key): entry for entry in pages.entries(board)},
         budgets=tuple(board.budgets.list()),
         usage=board.ledger.report("agent", limit=PAGE),
     )
-
-
-def tasks(board: Board) -> Iterator[Task]:
-    """Every task, without its long texts, in the order of creation."""
-    cursor: int | None = None
-    while True:
-        page = board.list_tasks(limit=PAGE, cursor=cursor)
-        yield from page.tasks
-        cursor = page.cursor
-        if cursor is None:
-            return
-
-
-def _entries(board: Board) -> Iterator[EntryFacts]:
-    cursor: str | None = None
-    while True:
-        page = board.blackboard.list("", recursive=True, limit=PAGE, cursor=cursor)
-        yield from page.entries
-        cursor = page.cursor
-        if cursor is None:
-            return

@@ -6,23 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-PROMISES: Final = {
-    "P1": "single owner",
-    "P2": "fenced writes",
-    "P3": "nothing lost",
-    "P4": "gate",
-    "P5": "durable",
-    "P6": "whole calls",
-    "P7": "ledger",
-    "P8": "budget",
-    "P9": "TTL",
-    "P10": "paths",
-    "P11": "time",
-    "P12": "refuse rather than guess",
-}
-"""The short name of each promise."""
-
-
 INSTANT: Final = re.compile(r"@(-?\d+)us")
 """An instant as messages hold it."""
 

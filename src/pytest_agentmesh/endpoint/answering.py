@@ -15,10 +15,10 @@ from pytest_agentmesh.endpoint.anthropic_messages import AnthropicMessages
 from pytest_agentmesh.endpoint.booking import Booking
 from pytest_agentmesh.endpoint.form import BadRequest, Conversation, Form, ScriptError, Spoken, StreamEvent
 from pytest_agentmesh.endpoint.front import Asked, Sent
+from pytest_agentmesh.endpoint.hanging import Hanging
 from pytest_agentmesh.endpoint.openai_chat import OpenAIChat
 from pytest_agentmesh.endpoint.openai_responses import OpenAIResponses
-from pytest_agentmesh.endpoint.part import Failure, Part
-from pytest_agentmesh.endpoint.silence import Silence
+from pytest_agentmesh.endpoint.script import Failure, Script
 from pytest_agentmesh.endpoint.speaking import speak
 from pytest_agentmesh.replies import Answer, Hang, Refusal, Turn
 
@@ -38,14 +38,14 @@ class Answering:
 
     def __init__(
         self,
-        find: Callable[[str, str | None], Part | None],
+        find: Callable[[str, str | None], Script | None],
         clock: Clock,
-        silence: Silence,
+        hanging: Hanging,
         booking: Booking | None,
     ) -> None:
         self._find = find
         self._clock = clock
-        self._silence = silence
+        self._hanging = hanging
         self._booking = booking
         self._forms: Mapping[str, Form] = {
             "chat/completions": OpenAIChat(),
@@ -62,26 +62,26 @@ class Answering:
         if way is None:
             what = f"nothing is served at {asked.path}; there are {', '.join(self._forms)}"
             return self._fail(form, None, 404, Failure(None, what))
-        part = self._find(asked.key, unquote(way["agent"]) if way["agent"] else None)
-        if part is None:
+        script = self._find(asked.key, unquote(way["agent"]) if way["agent"] else None)
+        if script is None:
             return self._fail(form, None, 401, NOBODY)
         try:
             request = _loaded(asked.body)
             heard = form.read(request)
         except BadRequest as error:
             return self._fail(
-                form, part, 400, Failure(None, f"a request by {form.dialect} was refused: {error}", error.likely)
+                form, script, 400, Failure(None, f"a request by {form.dialect} was refused: {error}", error.likely)
             )
-        return self._converse(form, part, request, heard)
+        return self._converse(form, script, request, heard)
 
-    def _converse(self, form: Form, part: Part, request: Mapping[str, Any], heard: Conversation) -> Sent | None:
-        with part.lock:
-            turn = _turn(part, form, request, heard)
-            exchange = part.hear(turn)
+    def _converse(self, form: Form, script: Script, request: Mapping[str, Any], heard: Conversation) -> Sent | None:
+        with script.lock:
+            turn = _turn(script, form, request, heard)
+            exchange = script.hear(turn)
         try:
-            reply, strict = part.reply(exchange)
+            reply, strict = script.reply(exchange)
             while isinstance(reply, Hang):
-                wanted = self._silence.keep(part.agent, None if reply.duration is None else micros(reply.duration))
+                wanted = self._hanging.keep(script.agent, None if reply.duration is None else micros(reply.duration))
                 if not wanted or reply.then is None:
                     return None
                 reply = reply.then
@@ -90,29 +90,29 @@ class Answering:
             spoken = speak(
                 reply,
                 turn,
-                id=f"mesh_{part.number}_{turn.number}",
+                id=f"mesh_{script.number}_{turn.number}",
                 at_sec=self._clock.now_us() // 1_000_000,
                 heard_chars=heard.chars,
                 strict=strict,
             )
         except ScriptError as error:
-            return self._fail(form, part, 500, Failure(turn.number, str(error), error.likely, error.__cause__))
-        self._book(part, turn.number, spoken)
+            return self._fail(form, script, 500, Failure(turn.number, str(error), error.likely, error.__cause__))
+        self._book(script, turn.number, spoken)
         return _sent(form, reply, spoken, stream=heard.stream)
 
-    def _book(self, part: Part, number: int, spoken: Spoken) -> None:
+    def _book(self, script: Script, number: int, spoken: Spoken) -> None:
         """Charge an answer. A refusal of the ledger fails the test, not the agent."""
-        if self._booking is None or not part.record:
+        if self._booking is None or not script.record:
             return
         try:
-            self._booking.record(part.agent, spoken)
+            self._booking.record(script.agent, spoken)
         except AgentMeshError as error:
-            part.failures.append(Failure(number, f"the ledger did not take its usage: {error}", error.hint, error))
+            script.failures.append(Failure(number, f"the ledger did not take its usage: {error}", error.hint, error))
 
-    def _fail(self, form: Form, part: Part | None, status: int, failure: Failure) -> Sent:
+    def _fail(self, form: Form, script: Script | None, status: int, failure: Failure) -> Sent:
         """Answer that it cannot be answered, and remember why."""
-        (self.failures if part is None else part.failures).append(failure)
-        whose = "" if part is None else f", agent {part.agent}"
+        (self.failures if script is None else script.failures).append(failure)
+        whose = "" if script is None else f", agent {script.agent}"
         told, document = form.error(status, f"mesh_model{whose}: {failure.what}")
         return Sent(told, document, NO_RETRY)
 
@@ -127,10 +127,10 @@ def _loaded(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _turn(part: Part, form: Form, request: Mapping[str, Any], heard: Conversation) -> Turn:
+def _turn(script: Script, form: Form, request: Mapping[str, Any], heard: Conversation) -> Turn:
     return Turn(
-        agent=part.agent,
-        number=len(part.exchanges) + 1,
+        agent=script.agent,
+        number=len(script.exchanges) + 1,
         dialect=form.dialect,
         model=heard.model,
         messages=tuple(heard.messages),

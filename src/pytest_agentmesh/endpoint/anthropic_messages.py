@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from agentmesh.model import Usage
 from agentmesh.usage import Dialect
 from pytest_agentmesh.endpoint.form import Conversation, Spoken, SpokenCall, Stop, StreamEvent, pieces
-from pytest_agentmesh.endpoint.reading import read
+from pytest_agentmesh.endpoint.reading import TextPart, read, text_of
 from pytest_agentmesh.replies import Tool
 
 STOP: Final[Mapping[Stop, str]] = {"said": "end_turn", "calls": "tool_use", "length": "max_tokens"}
@@ -25,10 +25,6 @@ TYPES: Final = {
 }
 
 
-class _Part(BaseModel):
-    text: str = ""
-
-
 class _Block(BaseModel):
     type: str
     text: str = ""
@@ -36,7 +32,7 @@ class _Block(BaseModel):
     name: str = ""
     input: Any = None
     tool_use_id: str = ""
-    content: str | list[_Part] | None = None
+    content: str | list[TextPart] | None = None
     is_error: bool | None = None
 
 
@@ -55,7 +51,7 @@ class _Request(BaseModel):
     model: str
     max_tokens: int = Field(ge=1)
     messages: list[_Message] = Field(min_length=1)
-    system: str | list[_Part] | None = None
+    system: str | list[TextPart] | None = None
     tools: list[_Tool] | None = None
     stream: bool | None = None
 
@@ -71,7 +67,7 @@ class AnthropicMessages:
         offered = (tool for tool in asked.tools or () if tool.input_schema is not None)
         tools = tuple(Tool(each.name, each.description or "", each.input_schema or {}) for each in offered)
         talk = Conversation(asked.model, bool(asked.stream), tools)
-        talk.say("system", _words(asked.system))
+        talk.say("system", text_of(asked.system))
         for message in asked.messages:
             if isinstance(message.content, str):
                 talk.say(message.role, message.content)
@@ -80,7 +76,7 @@ class AnthropicMessages:
                 if block.type == "tool_use":
                     talk.call(block.id, block.name, json.dumps(block.input))
                 elif block.type == "tool_result":
-                    talk.answer(block.tool_use_id, _words(block.content), is_error=bool(block.is_error))
+                    talk.answer(block.tool_use_id, text_of(block.content), is_error=bool(block.is_error))
                 else:
                     talk.say(message.role, block.text)
         return talk.finished()
@@ -148,7 +144,3 @@ def _input(call: SpokenCall, stop: Stop) -> Any:
         return json.loads(call.arguments)
     except ValueError:
         return {} if stop == "length" else call.arguments
-
-
-def _words(content: str | list[_Part] | None) -> str:
-    return "".join(part.text for part in content) if isinstance(content, list) else content or ""

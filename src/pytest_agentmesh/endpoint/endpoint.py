@@ -13,18 +13,18 @@ from pytest_agentmesh.clock import MeshClock
 from pytest_agentmesh.endpoint import verdict
 from pytest_agentmesh.endpoint.answering import Answering
 from pytest_agentmesh.endpoint.booking import Booking
-from pytest_agentmesh.endpoint.environment import environment
+from pytest_agentmesh.endpoint.environment import Address
 from pytest_agentmesh.endpoint.front import Front
+from pytest_agentmesh.endpoint.hanging import Hanging
 from pytest_agentmesh.endpoint.model import AgentModel, key_of
-from pytest_agentmesh.endpoint.part import Failure, Part
-from pytest_agentmesh.endpoint.silence import Silence
+from pytest_agentmesh.endpoint.script import Failure, Script
 from pytest_agentmesh.replies import Reply, Scripted, Turn
 
 DEFAULT: Final = "default"
 """The agent that answers for every key that is nobody's."""
 
 
-class Endpoint:
+class Endpoint(Address):
     """A scripted stand-in for an LLM endpoint on loopback; the fixture `mesh_model` is one.
 
     What is done to the endpoint itself is done to its default agent, which also answers to keys it does not know.
@@ -45,9 +45,9 @@ class Endpoint:
         told: Clock = turned.cell if isinstance(turned, MeshClock) else turned or SystemClock()
         self._lock = RLock()
         self._record = record
-        self._parts: dict[str, Part] = {}
-        self._silence = Silence(told)
-        self._answering = Answering(self._find, told, self._silence, None if board is None else Booking(board))
+        self._scripts: dict[str, Script] = {}
+        self._hanging = Hanging(told)
+        self._answering = Answering(self._find, told, self._hanging, None if board is None else Booking(board))
         self._front = Front(self._answering.answer, self._crashed)
 
     def __enter__(self) -> Self:
@@ -58,7 +58,7 @@ class Endpoint:
 
     def close(self) -> None:
         """Stop serving, at once: requests that hang are let go, connections are cut. Once more does nothing."""
-        self._silence.end()
+        self._hanging.end()
         self._front.close()
 
     def agent(self, name: str, *, record: bool | None = None) -> AgentModel:
@@ -69,13 +69,13 @@ class Endpoint:
             record: whether its answers are recorded, from now on.
         """
         with self._lock:
-            part = self._parts.get(name)
-            if part is None:
+            script = self._scripts.get(name)
+            if script is None:
                 limits.name("name", name)
-                part = self._parts[name] = Part(name, len(self._parts) + 1, record=self._record)
+                script = self._scripts[name] = Script(name, len(self._scripts) + 1, record=self._record)
             if record is not None:
-                part.record = record
-            return AgentModel(part, self.url, self._silence)
+                script.record = record
+            return AgentModel(script, self.url, self._hanging)
 
     @property
     def url(self) -> str:
@@ -83,23 +83,9 @@ class Endpoint:
         return self._front.url
 
     @property
-    def anthropic_url(self) -> str:
-        """The `base_url` for Anthropic's SDK."""
-        return self.url
-
-    @property
-    def openai_url(self) -> str:
-        """The `base_url` for OpenAI's SDK."""
-        return f"{self.url}/v1"
-
-    @property
     def key(self) -> str:
         """The key of the default agent."""
         return self.agent(DEFAULT).key
-
-    def env(self) -> dict[str, str | None]:
-        """The environment in which SDKs and frameworks find this endpoint and nothing else; None removes a variable."""
-        return environment(self.openai_url, self.anthropic_url, self.key)
 
     def script(self, *replies: Scripted, strict: bool = True) -> AgentModel:
         """Script the default agent; see `AgentModel.script`."""
@@ -113,11 +99,11 @@ class Endpoint:
     def requests(self) -> tuple[Turn, ...]:
         """What all agents asked, agent by agent."""
         with self._lock:
-            return tuple(exchange.turn for part in self._parts.values() for exchange in part.exchanges)
+            return tuple(exchange.turn for script in self._scripts.values() for exchange in script.exchanges)
 
     def release(self) -> None:
         """Let all requests that hang go on."""
-        self._silence.release()
+        self._hanging.release()
 
     def verify(self) -> None:
         """See that every script was said to its end, and every request answered from one.
@@ -127,23 +113,24 @@ class Endpoint:
         """
         __tracebackhide__ = True
         with self._lock:
-            parts = list(self._parts.values())
+            scripts = list(self._scripts.values())
         strange = list(self._answering.failures)
-        told = [found for part in parts if (found := verdict.of_part(part))]
+        told = [found for script in scripts if (found := verdict.of_script(script))]
         told += ["\n".join(["mesh_model: a request of no agent", *verdict.of_failure(each)]) for each in strange]
         if told:
-            causes = (failure.cause for failure in [*(each for part in parts for each in part.failures), *strange])
+            failures = [*(each for script in scripts for each in script.failures), *strange]
+            causes = (failure.cause for failure in failures)
             raise AssertionError("\n".join(told)) from next(filter(None, causes), None)
 
-    def _find(self, key: str, name: str | None) -> Part | None:
+    def _find(self, key: str, name: str | None) -> Script | None:
         """Whose request it is: the agent's by whose URL it came, or whose key it shows, or else the default's."""
         with self._lock:
             if name is not None:
-                return self._parts.get(name)
-            for agent, part in self._parts.items():
+                return self._scripts.get(name)
+            for agent, script in self._scripts.items():
                 if key_of(agent) == key:
-                    return part
-            default = self._parts.get(DEFAULT)
+                    return script
+            default = self._scripts.get(DEFAULT)
             return default if default is not None and default.has_words else None
 
     def _crashed(self, error: BaseException) -> None:

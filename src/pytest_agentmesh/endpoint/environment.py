@@ -50,8 +50,35 @@ QUIET: Final = {
 """What keeps frameworks from telling others of what they do."""
 
 
-def environment(openai_url: str, anthropic_url: str, key: str) -> dict[str, str | None]:
-    """What to set in the environment of an agent, and what to remove (None)."""
+class Address:
+    """Where a model is: what its clients need to be told."""
+
+    @property
+    def url(self) -> str:
+        """The root, as Anthropic's SDK wants it."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> str:
+        """The API key."""
+        raise NotImplementedError
+
+    @property
+    def anthropic_url(self) -> str:
+        """The `base_url` for Anthropic's SDK."""
+        return self.url
+
+    @property
+    def openai_url(self) -> str:
+        """The `base_url` for OpenAI's SDK."""
+        return f"{self.url}/v1"
+
+    def env(self) -> dict[str, str | None]:
+        """The environment in which SDKs and frameworks find it and nothing else; None removes a variable."""
+        return _environment(self.openai_url, self.anthropic_url, self.key)
+
+
+def _environment(openai_url: str, anthropic_url: str, key: str) -> dict[str, str | None]:
     return {
         "OPENAI_BASE_URL": openai_url,
         "OPENAI_API_BASE": openai_url,  # LiteLLM and older SDKs

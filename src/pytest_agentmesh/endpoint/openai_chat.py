@@ -11,14 +11,10 @@ from agentmesh.model import Usage
 from agentmesh.usage import Dialect
 from pytest_agentmesh.endpoint import openai_error
 from pytest_agentmesh.endpoint.form import Conversation, Spoken, SpokenCall, Stop, StreamEvent, pieces
-from pytest_agentmesh.endpoint.reading import read
+from pytest_agentmesh.endpoint.reading import TextPart, read, text_of
 from pytest_agentmesh.replies import Tool
 
 FINISH: Final[Mapping[Stop, str]] = {"said": "stop", "calls": "tool_calls", "length": "length"}
-
-
-class _Part(BaseModel):
-    text: str = ""
 
 
 class _Function(BaseModel):
@@ -35,7 +31,7 @@ class _ToolCall(BaseModel):
 
 class _Message(BaseModel):
     role: str
-    content: str | list[_Part] | None = None
+    content: str | list[TextPart] | None = None
     tool_calls: list[_ToolCall] | None = None
     tool_call_id: str = ""
 
@@ -68,7 +64,7 @@ class OpenAIChat:
         tools = tuple(Tool(each.name, each.description or "", each.parameters or {}) for each in offered)
         talk = Conversation(asked.model, bool(asked.stream), tools)
         for message in asked.messages:
-            words = _words(message.content)
+            words = text_of(message.content)
             if message.role == "tool":
                 talk.answer(message.tool_call_id, words)
                 continue
@@ -132,7 +128,3 @@ def _head(spoken: Spoken, kind: str) -> dict[str, Any]:
 
 def _call(call: SpokenCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _words(content: str | list[_Part] | None) -> str:
-    return "".join(part.text for part in content) if isinstance(content, list) else content or ""

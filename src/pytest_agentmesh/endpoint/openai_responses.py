@@ -11,25 +11,21 @@ from agentmesh.model import Usage
 from agentmesh.usage import Dialect
 from pytest_agentmesh.endpoint import openai_error
 from pytest_agentmesh.endpoint.form import BadRequest, Conversation, Spoken, SpokenCall, StreamEvent, pieces
-from pytest_agentmesh.endpoint.reading import read
+from pytest_agentmesh.endpoint.reading import TextPart, read, text_of
 from pytest_agentmesh.replies import Tool
 
 CALL: Final = "function_call"
 RESULT: Final = "function_call_output"
 
 
-class _Part(BaseModel):
-    text: str = ""
-
-
 class _Item(BaseModel):
     type: str = "message"
     role: str = "assistant"
-    content: str | list[_Part] | None = None
+    content: str | list[TextPart] | None = None
     call_id: str = ""
     name: str = ""
     arguments: str = ""
-    output: str | list[_Part] | None = None
+    output: str | list[TextPart] | None = None
 
 
 class _Tool(BaseModel):
@@ -67,9 +63,9 @@ class OpenAIResponses:
             if item.type == CALL:
                 talk.call(item.call_id, item.name, item.arguments)
             elif item.type == RESULT:
-                talk.answer(item.call_id, _words(item.output))
+                talk.answer(item.call_id, text_of(item.output))
             elif item.type == "message":
-                talk.say("system" if item.role == "developer" else item.role, _words(item.content))
+                talk.say("system" if item.role == "developer" else item.role, text_of(item.content))
         return talk.finished()
 
     def whole(self, spoken: Spoken) -> dict[str, Any]:
@@ -202,7 +198,3 @@ def _output(spoken: Spoken) -> list[dict[str, Any]]:
 
 def _call(call: SpokenCall) -> dict[str, Any]:
     return {"id": f"fc_{call.id}", "type": CALL, "call_id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-def _words(content: str | list[_Part] | None) -> str:
-    return "".join(part.text for part in content) if isinstance(content, list) else content or ""

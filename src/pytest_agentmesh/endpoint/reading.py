@@ -12,6 +12,17 @@ from pytest_agentmesh.endpoint.form import BadRequest
 T = TypeVar("T", bound=BaseModel)
 
 
+class TextPart(BaseModel):
+    """A part of a message; one that holds no text, such as an image, says nothing here."""
+
+    text: str = ""
+
+
+def text_of(content: str | list[TextPart] | None) -> str:
+    """What a message says, in whichever way it is sent."""
+    return "".join(part.text for part in content) if isinstance(content, list) else content or ""
+
+
 def read(shape: type[T], document: Mapping[str, Any]) -> T:
     """The document in this shape; what the shape does not name is left aside.
 

@@ -5,34 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pytest_agentmesh.endpoint.part import Exchange, Failure, Line, Part
+from agentmesh.printable import one_line
+from pytest_agentmesh.endpoint.script import Exchange, Failure, Line, Script
 from pytest_agentmesh.replies import SHOWN, Answer, Refusal, Turn
 
 ROWS: Final = 12
 """How many requests of an agent are shown, the newest."""
 
 
-def of_part(part: Part) -> str | None:
+def of_script(script: Script) -> str | None:
     """What is wrong with an agent and its script; None if nothing is."""
-    left = part.unsaid
-    if not (left or part.failures):
+    left = script.unsaid
+    if not (left or script.failures):
         return None
-    asked = len(part.exchanges)
-    title = f'mesh_model: agent "{part.agent}" and its script did not agree, in {asked} request{"s" * (asked != 1)}'
-    told = [title, *_rows(part.exchanges, left)]
-    for failure in part.failures:
+    asked = len(script.exchanges)
+    title = f'mesh_model: agent "{script.agent}" and its script did not agree, in {asked} request{"s" * (asked != 1)}'
+    told = [title, *_rows(script.exchanges, left)]
+    for failure in script.failures:
         told += of_failure(failure)
     if left:
         told += [
-            f"  {len(left)} of {len(part.lines)} scripted replies left unsaid",
-            f"  likely: {_why_left(part)}",
+            f"  {len(left)} of {len(script.lines)} scripted replies left unsaid",
+            f"  likely: {_why_left(script)}",
         ]
     return "\n".join(told)
 
 
 def of_failure(failure: Failure) -> Iterator[str]:
     """A failure, and what may have caused it."""
-    yield f"  {'' if failure.number is None else f'request {failure.number}: '}{failure.what}"
+    yield f"  {'' if failure.number is None else f'request {failure.number}: '}{one_line(failure.what)}"
     if failure.likely:
         yield f"  likely: {failure.likely}"
 
@@ -55,14 +56,14 @@ def _said(line: Line | None) -> str:
 def _heard(turn: Turn) -> str:
     """What came: by whose API, for which model, and what was said last."""
     role = turn.messages[-1].role if turn.messages else "nobody"
-    return f"{turn.dialect} {turn.model}, {role}: {_short(repr(turn.last_text))}"
+    return f"{turn.dialect} {one_line(turn.model)}, {role}: {_short(repr(turn.last_text))}"
 
 
-def _why_left(part: Part) -> str:
+def _why_left(script: Script) -> str:
     """Why the agent may have stopped asking."""
-    if part.failures and part.failures[-1].number == len(part.exchanges):
-        return f"request {len(part.exchanges)} failed, and that ended the agent"
-    last = next((each.line for each in reversed(part.exchanges) if each.line), None)
+    if script.failures and script.failures[-1].number == len(script.exchanges):
+        return f"request {len(script.exchanges)} failed, and that ended the agent"
+    last = next((each.line for each in reversed(script.exchanges) if each.line), None)
     if last is None:
         return "the agent never reached this endpoint: its client needs the url and the key of its model, or env()"
     if not last.is_done:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self
 
 from agentmesh.model import Json
+from pytest_agentmesh import durations
 from pytest_agentmesh.faults import Fault
 from pytest_agentmesh.sessions.delays import pause
 from pytest_agentmesh.sessions.sdk import CLOSED, Message, Sdk
@@ -141,8 +142,9 @@ class Connection:
                 self._strikes.mark(fault, tool, "the request was lost")
                 raise self._sdk.timed_out(words)
             case "delay":
-                await pause(self._strikes.clock, fault.sec or 0)
-                self._strikes.mark(fault, tool, f"the request arrived {fault.sec:g} s late")
+                late_us = durations.micros(fault.sec or 0)
+                await pause(self._strikes.clock, late_us)
+                self._strikes.mark(fault, tool, f"the request arrived {durations.words(late_us)} late")
                 await self._to.send(item)
             case "disconnect":
                 self._strikes.mark(fault, tool, "the connection broke before the request arrived")

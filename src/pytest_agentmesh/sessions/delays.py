@@ -17,9 +17,9 @@ from agentmesh.store.waiting import Alarm as RealAlarm
 from pytest_agentmesh.sessions.pipe import readable
 
 
-async def pause(clock: Clock, sec: float) -> None:
-    """Sleep until so many seconds of the board's time have passed."""
-    due_us = clock.now_us() + round(sec * 1_000_000)
+async def pause(clock: Clock, us: int) -> None:
+    """Sleep until so much of the board's time has passed."""
+    due_us = clock.now_us() + us
     alarm = ClockedAlarm(clock, PARKED) if isinstance(clock, CellClock) else RealAlarm()
     given_up = threading.Event()
     woken, bell = socket.socketpair()
@@ -35,7 +35,9 @@ async def pause(clock: Clock, sec: float) -> None:
 
 
 def _sleep(clock: Clock, due_us: int, alarm: Alarm, given_up: threading.Event, bell: socket.socket) -> None:
-    with contextlib.closing(alarm):
-        while not given_up.is_set() and (left_us := due_us - clock.now_us()) > 0:
-            alarm.wait(left_us)
-    bell.send(b"!")
+    try:
+        with contextlib.closing(alarm):
+            while not given_up.is_set() and (left_us := due_us - clock.now_us()) > 0:
+                alarm.wait(left_us)
+    finally:
+        bell.send(b"!")

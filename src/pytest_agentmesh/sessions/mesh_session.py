@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from typing import Any, Self
 
 from agentmesh.board.facade import Board
@@ -132,9 +132,10 @@ class Sessions:
                 yield connection.incoming, connection.outgoing
         strikes.check()
 
-    def unused(self) -> list[Fault]:
+    @property
+    def unused_faults(self) -> tuple[Fault, ...]:
         """The faults of all sessions so far that never struck."""
-        return [fault for strikes in self._strikes for fault in strikes.unused]
+        return tuple(fault for strikes in self._strikes for fault in strikes.unused)
 
     def verify(self) -> None:
         """See that the faults of all strict sessions struck, also of those that are still open in a fixture.
@@ -151,9 +152,10 @@ class Sessions:
         Raises:
             NotEnded: a server does not end.
         """
-        self.server.close()
-        while self._open:
-            self._end(next(iter(self._open)))
+        with ExitStack() as stack:
+            for pipe in self._open:
+                stack.callback(self._end, pipe)
+            stack.callback(self.server.close)
 
     @asynccontextmanager
     async def _over_pipe(self, sdk: Sdk, server: Server) -> AsyncIterator[Reached]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any, Final, Self, get_args
@@ -114,11 +115,12 @@ class Server:
         Raises:
             NotEnded: it does not end.
         """
-        for other in self._others:
-            other.close()
-        if self._http is not None:
-            self._http.close()
-            self._http = None
+        with contextlib.ExitStack() as stack:
+            if self._http is not None:
+                stack.callback(self._http.close)
+                self._http = None
+            for other in self._others:
+                stack.callback(other.close)
 
     def _serving(self) -> HttpServer:
         if self._http is None:

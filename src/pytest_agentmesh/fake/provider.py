@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from faker.providers import BaseProvider
 
-from pytest_agentmesh import shapes
-from pytest_agentmesh.stories import ASPECTS, FEATURES, PHASES, Phase
-from pytest_agentmesh.vocabulary import (
+from pytest_agentmesh.fake import shapes
+from pytest_agentmesh.fake.phases import ASPECTS, FEATURES, PHASES, Phase
+from pytest_agentmesh.fake.vocabulary import (
     ADDITIONS,
     COMPONENTS,
     ERRORS,
@@ -28,6 +28,7 @@ from pytest_agentmesh.vocabulary import (
     ErrorKind,
     Layout,
     slug,
+    usd,
 )
 
 Spec = dict[str, Any]
@@ -82,7 +83,7 @@ class AgentWork(BaseProvider):
             "writes": subject.paths(work.writes),
             "reads": subject.paths(work.reads),
             "payload": {"repository": repository, "issue": self.random_int(1, 9_999)},
-            "estimate_usd": self._usd(*work.cents),
+            "estimate_usd": usd(self.random_int(*work.cents)),
             "lease_timeout_sec": self.random_element((60, 120, 300, 600)),
             "max_attempts": self.random_element((2, 3, 3, 3, 5)),
         }
@@ -191,7 +192,7 @@ class AgentWork(BaseProvider):
             "priority": self.random_int(2, 7),
             "tags": [name, phase.name],
             "writes": at.paths([phase.place]),
-            "estimate_usd": self._usd(10, 300),
+            "estimate_usd": usd(self.random_int(10, 300)),
             "lease_timeout_sec": self.random_element((60, 120, 300)),
         }
 
@@ -236,10 +237,6 @@ class AgentWork(BaseProvider):
 
     def _person(self) -> str:
         return f"{self.generator.first_name()} {self.generator.last_name()}"
-
-    def _usd(self, least: int, most: int) -> str:
-        cents = self.random_int(least, most)
-        return f"{cents // 100}.{cents % 100:02}"
 
     def _percent(self) -> float:
         return self.random_int(50, 99) / 100

@@ -12,12 +12,12 @@ from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from pytest_agentmesh import shapes
-from pytest_agentmesh.shapes import Edges, Shape
-from pytest_agentmesh.vocabulary import ROLES, ErrorKind, slug
+from pytest_agentmesh.fake import shapes
+from pytest_agentmesh.fake.shapes import Edges, Shape
+from pytest_agentmesh.fake.vocabulary import ROLES, ErrorKind, slug
 
 if TYPE_CHECKING:
-    from pytest_agentmesh.agent_work import AgentWork, Spec
+    from pytest_agentmesh.fake.provider import AgentWork, Spec
 
 
 class MeshFake:
@@ -42,7 +42,7 @@ class MeshFake:
             raise MissingExtra("fake", "faker")
         from faker import Factory  # 0.2 s that only a test with made-up data pays
 
-        from pytest_agentmesh.agent_work import AgentWork
+        from pytest_agentmesh.fake.provider import AgentWork
 
         self.seed = seed
         self._generator = Factory.create("en_US", use_weighting=False)

@@ -1,4 +1,4 @@
-"""The part of one agent's model: the lines that it has to say, and what it was asked."""
+"""The script of one agent: the lines that its model has to say, and what it was asked."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Failure:
     cause: BaseException | None = None
 
 
-class Part:
+class Script:
     """What a model says and has heard; `record` says whether its answers go to the ledger."""
 
     def __init__(self, agent: str, number: int, *, record: bool) -> None:

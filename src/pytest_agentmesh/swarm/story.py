@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentmesh.board.claim import Claim
+from agentmesh.documents import dollars
 from agentmesh.errors import AgentMeshError
-from agentmesh.limits import PUSD
 from agentmesh.model import Entry, Lease, NoClaim, Task, UsageReceipt
+from pytest_agentmesh.durations import words
 
 HEADS: Final = ("#", "time", "agent", "verb", "task", "reply", "events")
 SHOWN: Final = 60
@@ -29,20 +30,13 @@ class Taken:
     events: tuple[int, ...] = ()
 
 
-def hours(us: int) -> str:
-    """A length of time as `h:mm:ss`, with as many decimals as it has."""
-    seconds, rest = divmod(us, 1_000_000)
-    decimals = f".{rest:06d}".rstrip("0") if rest else ""
-    return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{decimals}"
-
-
 def said(reply: object, start_us: int) -> str:
     """What the board answered, in a few words of ours; nothing that an agent wrote is among them."""
     match reply:
         case Claim(lease=lease):
-            return f"attempt {lease.fence}, lease until {hours(lease.expires_us - start_us)}"
+            return f"attempt {lease.fence}, lease until {words(lease.expires_us - start_us)}"
         case Lease(expires_us=until):
-            return f"lease until {hours(until - start_us)}"
+            return f"lease until {words(until - start_us)}"
         case NoClaim(reason=reason):
             return f"nothing: {reason}"
         case AgentMeshError(code=code):
@@ -50,7 +44,7 @@ def said(reply: object, start_us: int) -> str:
         case Task(state=state):
             return state
         case UsageReceipt(entry=entry):
-            return "unpriced" if entry.cost_pusd is None else f"{entry.cost_pusd / PUSD:g} USD"
+            return "unpriced" if entry.cost_pusd is None else f"{dollars(entry.cost_pusd)} USD"
         case Entry(version=version):
             return f"version {version}"
         case list():
@@ -63,7 +57,7 @@ def table(steps: Sequence[Taken], start_us: int, *, marked: int | None = None) -
     """The steps as a table; the one that is `marked`, by its number, is pointed at."""
     rows = [HEADS]
     for one in steps:
-        what = (hours(one.at_us - start_us), one.agent, one.verb, one.task_id or "", one.reply, _numbers(one.events))
+        what = (words(one.at_us - start_us), one.agent, one.verb, one.task_id or "", one.reply, _numbers(one.events))
         rows.append((str(one.number), *what))
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
     lines = []

@@ -15,11 +15,12 @@ from agentmesh import Board
 from agentmesh.clock import Clock
 from agentmesh.errors import AgentMeshError, AlreadyClaimed
 from agentmesh.model import FINAL, NoClaim, Status
-from pytest_agentmesh.agents import Agent, Me, Play
+from pytest_agentmesh.durations import words
 from pytest_agentmesh.faults import Fault, FaultMark, Kind
-from pytest_agentmesh.steps import Call, Lost, Step
-from pytest_agentmesh.story import Taken, hours, said
-from pytest_agentmesh.strikes import Strikes
+from pytest_agentmesh.swarm.agents import Agent, Me, Play
+from pytest_agentmesh.swarm.steps import Call, Lost, Step
+from pytest_agentmesh.swarm.story import Taken, said
+from pytest_agentmesh.swarm.strikes import Strikes
 
 Order = Literal["fifo", "random"]
 Ended = Literal["finished", "stopped", "killed"]
@@ -273,8 +274,8 @@ class Scheduler:
             until = max(now, lease.expires_us) + PAST_US
         else:
             until = now + IDLE_US
-        self._mark(actor, step, fault, f"it stands still for {(until - now) / 1_000_000:g} s")
-        taken = self._record(actor, step, f"stands still until {hours(until - self.start_us)}")
+        self._mark(actor, step, fault, f"it stands still for {words(until - now)}")
+        taken = self._record(actor, step, f"stands still until {words(until - self.start_us)}")
         actor.until_us = until
         self._arrive(actor)
         return taken

@@ -376,6 +376,11 @@ SUMMARIES: Final = (
 )
 
 
+def usd(cents: int) -> str:
+    """An amount as a task's estimate is written: `1.05`."""
+    return f"{cents // 100}.{cents % 100:02}"
+
+
 def slug(text: str) -> str:
     """The ASCII letters and digits of a text in lower case, with hyphens between its words; 80 characters at most."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80].rstrip("-")

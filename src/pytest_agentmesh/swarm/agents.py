@@ -18,7 +18,7 @@ from agentmesh import Board, Lease
 from agentmesh.board.claim import Claim
 from agentmesh.errors import AgentMeshError, HoldExhausted, LeaseLost
 from agentmesh.model import NoClaim
-from pytest_agentmesh.steps import (
+from pytest_agentmesh.swarm.steps import (
     Call,
     Lost,
     Step,
@@ -36,25 +36,6 @@ from pytest_agentmesh.steps import (
     split,
     work,
 )
-
-__all__ = [
-    "Agent",
-    "Lost",
-    "Me",
-    "agent",
-    "claim",
-    "complete",
-    "do",
-    "fail",
-    "get",
-    "heartbeat",
-    "note",
-    "put",
-    "release",
-    "spend",
-    "split",
-    "work",
-]
 
 ENDS: Final = frozenset({"complete_task", "fail_task", "release_task", "split_task"})
 """The verbs after which an agent holds its task no longer."""

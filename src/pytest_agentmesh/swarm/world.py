@@ -17,13 +17,13 @@ from typing import Final, Literal
 from agentmesh import Board
 from agentmesh.errors import AlreadyClaimed
 from agentmesh.model import Finding
-from pytest_agentmesh.agents import Agent, is_verb
 from pytest_agentmesh.durations import Duration, micros, words
 from pytest_agentmesh.faults import Fault, FaultMark, Some
-from pytest_agentmesh.promises import ABOUT, BrokenPromise, violations
-from pytest_agentmesh.scheduler import Actor, Choices, Order, Scheduler, Seeded, Turnable
-from pytest_agentmesh.story import Taken, hours, indented, table, tail
-from pytest_agentmesh.strikes import KINDS
+from pytest_agentmesh.promises import BrokenPromise, listed, violations
+from pytest_agentmesh.swarm.agents import Agent, is_verb
+from pytest_agentmesh.swarm.scheduler import Actor, Choices, Order, Scheduler, Seeded, Turnable
+from pytest_agentmesh.swarm.story import Taken, indented, table, tail
+from pytest_agentmesh.swarm.strikes import KINDS
 
 SMALL_BOARD: Final = 200
 """Up to so many tasks, all rows are checked after every step."""
@@ -234,14 +234,9 @@ class World:
             where = f"step {taken.number} broke {names}: {taken.agent}, {taken.verb}"
         else:
             where = f"a step from {self._checked + 1} to {taken.number} broke {names} (check_every=1 says which)"
-        details = indented(
-            line
-            for one in found
-            for line in (f"{one.promise}: {ABOUT[one.promise]}", *(f"    {detail}" for detail in one.details))
-        )
         marked = taken.number if taken else None
         steps = tail(self._scheduler.taken, self._scheduler.start_us, marked=marked)
-        return f"{where}{details}\n{steps}\nreplay: {self._how()}"
+        return f"{where}{indented(listed(found))}\n{steps}\nreplay: {self._how()}"
 
     def _unquiet(self, what: str) -> str:
         active = [actor for actor in self._scheduler.actors.values() if actor.ended is None]
@@ -251,7 +246,7 @@ class World:
         return f"{what}{who}{board}\n{self.story()}\nreplay: {self._how()}"
 
     def _does(self, actor: Actor) -> str:
-        until = "" if actor.until_us is None else f" until {hours(actor.until_us - self._scheduler.start_us)}"
+        until = "" if actor.until_us is None else f" until {words(actor.until_us - self._scheduler.start_us)}"
         if isinstance(actor.waits, AlreadyClaimed):
             return f"waits for {actor.waits.task_id}, which {actor.waits.holder} holds{until}"
         if actor.waits is not None:

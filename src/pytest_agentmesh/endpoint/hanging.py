@@ -32,7 +32,7 @@ class _Held:
             self.alarm.ring()
 
 
-class Silence:
+class Hanging:
     """Where requests wait: for a time of the clock, until somebody lets them go, at the latest until the end."""
 
     def __init__(self, clock: Clock) -> None:
@@ -56,16 +56,21 @@ class Silence:
             held.released = self._ended
             self._held.append(held)
             self._changed.notify_all()
-        while not held.released and (due_us is None or self._clock.now_us() < due_us):
-            if held.alarm:
-                held.alarm.wait(None if due_us is None else due_us - self._clock.now_us())
-                continue
+        try:
+            while not held.released and (due_us is None or self._clock.now_us() < due_us):
+                self._sleep(held, due_us)
+        finally:
             with self._changed:
-                if not held.released:
-                    self._changed.wait(None if due_us is None else POLL_SEC)
+                self._held.remove(held)
+        return not self._ended
+
+    def _sleep(self, held: _Held, due_us: int | None) -> None:
+        if held.alarm:
+            held.alarm.wait(None if due_us is None else due_us - self._clock.now_us())
+            return
         with self._changed:
-            self._held.remove(held)
-            return not self._ended
+            if not held.released:
+                self._changed.wait(None if due_us is None else POLL_SEC)
 
     def release(self, agent: str | None = None) -> None:
         """Let the requests of an agent go on, or all of them."""
