@@ -44,7 +44,7 @@ MAGIC: Final = 0x31_4C_4C_45_43_4D_41  # "AMCELL1"
 WORD: Final = 8
 PLACES: Final = 1023
 FREE, RUNNING, PARKED, TIMER, AGENT, HOLD = range(6)
-_NOW, _GENERATION, _USED = 1, 2, 3
+_NOW, _GENERATION, _USED, _OVER = 1, 2, 3, 4
 _FIRST, _WIDTH = 8, 4
 _KIND, _OWNER, _DUE, _SEEN = range(_WIDTH)
 _PID_BITS: Final = 23
@@ -121,6 +121,11 @@ class CellClock(SystemClock):
         """Whether somebody keeps it from moving by itself."""
         return any(stand.kind == HOLD for stand in self.stands())
 
+    @property
+    def over(self) -> bool:
+        """Whether nobody will turn it any more."""
+        return self._words[_OVER] > 0
+
     def now_us(self) -> Micros:
         """Microseconds since the Unix epoch, UTC."""
         return Micros(self._words[_NOW])
@@ -136,6 +141,12 @@ class CellClock(SystemClock):
             self._words[_NOW] = at_us
             self._words[_GENERATION] += 1
         return True
+
+    def end(self) -> None:
+        """Announce that nobody will turn it any more: calls that wait on it fail."""
+        with self._exclusive():
+            self._words[_OVER] = 1
+            self._words[_GENERATION] += 1
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:

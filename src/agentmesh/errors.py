@@ -302,6 +302,15 @@ class OnTestClock(StoreError):
     hint = "Only read it, or write it on its own clock: start the server with --test-clock."
 
 
+class ClockOver(OnTestClock):
+    """A call waits on the clock of a test that is over."""
+
+    hint = "Let the clock move while agents wait: `with mesh_clock.autojump():`, or mesh_clock.advance()."
+
+    def __init__(self) -> None:
+        super().__init__("This call waits on the clock of a test that is over: nobody turns it any more.")
+
+
 class Corrupt(StoreError):
     """The board file is damaged."""
 

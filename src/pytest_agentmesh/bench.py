@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,12 @@ class Used:
         self.broken += [f"{one.promise} in {self.test}" for one in found]
         return told(found, board.path.parent.name) if found else ""
 
+    def end_clocks(self) -> None:
+        """Nobody turns the clocks of its boards any more."""
+        for board in tuple(self.boards):
+            with contextlib.suppress(ValueError):  # closed meanwhile
+                board.clock.end()
+
     def facts(self) -> dict[str, Any]:
         """What the report of the test carries to the summary; plain data, for it may come from another process."""
         return {"boards": self.count, "broken": self.broken, "kept": self.kept}
@@ -57,6 +64,10 @@ class Used:
 
 BENCH: Final = pytest.StashKey["Bench"]()
 USED: Final = pytest.StashKey[Used]()
+GRACE_SEC: Final = 0.5
+"""How long after pytest-timeout we act, so that what it raises is what the test fails with."""
+ENDING_SEC: Final = 3.0
+"""How long fixtures may take to end, in real time, after a body that failed, before those who wait are sent home."""
 CARRIED: Final = "agentmesh"
 """The attribute of a report under which those facts travel."""
 
@@ -67,6 +78,7 @@ class Bench:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.item: pytest.Item | None = None
+        self._watch: threading.Timer | None = None
 
     def used(self, item: pytest.Item) -> Used:
         """What this test has to do with boards.
@@ -91,6 +103,33 @@ class Bench:
         finally:
             used.boards.remove(board)
             self.discard(board, used, failed=used.failed)
+
+    def watch(self, item: pytest.Item, sec: float) -> None:
+        """End the clocks of a test after so much real time, unless it has ended.
+
+        What is raised in a body cannot leave it while an executor's `with` waits for a call that waits on a clock; nor
+        do fixtures end whose loops and executors wait for one.
+        """
+        self.unwatch()
+        self._watch = threading.Timer(sec, self._run_out, [item])
+        self._watch.daemon = True
+        self._watch.start()
+
+    def unwatch(self) -> None:
+        """It has ended in time."""
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def before_teardown(self, item: pytest.Item) -> None:
+        """pytest-timeout looks no more at a test that has failed."""
+        if (used := item.stash.get(USED, None)) is not None and used.failed:
+            self.watch(item, ENDING_SEC)
+
+    def _run_out(self, item: pytest.Item) -> None:
+        from pytest_timeout import is_debugging  # type: ignore[import-untyped]  # it has no types
+
+        if (used := item.stash.get(USED, None)) is not None and not is_debugging():
+            used.end_clocks()
 
     def stretch(self, boards: Boards, **said: Any) -> Stretch:
         """A board for a stretch of whichever test runs now."""

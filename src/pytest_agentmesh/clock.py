@@ -206,6 +206,12 @@ class MeshClock:
                 raise ClockStuck(f"fewer than {calls} calls wait on the clock\n{self._told()}")
             _breathe()
 
+    def end(self) -> None:
+        """Turn it no more: whoever waits on it, in whatever thread or process, gets `ClockOver`."""
+        self.cell.end()
+        with self._turning:
+            self._poke()
+
     def deadlines(self) -> list[Deadline]:
         """Who waits for what: all instants ahead at which something is due, soonest first."""
         found = [*self._waits(), *(self._of_board(self.board) if self.board is not None else ())]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_agentmesh import settings
-from pytest_agentmesh.bench import BENCH, CARRIED, USED, Bench
+from pytest_agentmesh.bench import BENCH, CARRIED, GRACE_SEC, USED, Bench
 
 pytest_plugins = ("pytest_agentmesh.fixtures",)
 
@@ -50,8 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not deadline or not config.pluginmanager.hasplugin("timeout") or _has_timeout(config):
         return
     for item in items:
-        names = getattr(item, "fixturenames", ())
-        if any(name.startswith("mesh_") for name in names) and item.get_closest_marker("timeout") is None:
+        if _has_mesh(item) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(deadline))
 
 
@@ -71,6 +70,26 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         bench.item = None
+        bench.unwatch()
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
+    """A test that runs out of time must be able to end."""
+    if _has_mesh(item):
+        item.config.stash[BENCH].watch(item, settings.timeout + GRACE_SEC)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
+    """It has not."""
+    item.config.stash[BENCH].unwatch()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Nothing that a failed body has left waiting keeps fixtures from ending for good."""
+    item.config.stash[BENCH].before_teardown(item)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -131,6 +150,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _has_mesh(item: pytest.Item) -> bool:
+    return any(name.startswith("mesh_") for name in getattr(item, "fixturenames", ()))
 
 
 def _has_board(item: pytest.Item) -> bool:

@@ -15,6 +15,37 @@ HANGS = """
     def test_goes_on(mesh_board):
         mesh_board.create_task("B")
 """
+WAITS = """
+    import asyncio, pytest
+    from concurrent.futures import ThreadPoolExecutor
+
+    @pytest.fixture
+    def pool(mesh_board):
+        with ThreadPoolExecutor() as pool:
+            yield pool
+
+    def test_inside(mesh_board):
+        with ThreadPoolExecutor() as pool:
+            assert pool.submit(mesh_board.claim_task, "ann", wait_sec=50).result()
+
+    def test_asyncio(mesh_board):
+        asyncio.run(asyncio.to_thread(mesh_board.claim_task, "ann", wait_sec=50))
+
+    def test_asleep(mesh_clock):
+        with ThreadPoolExecutor() as pool:
+            pool.submit(mesh_clock.sleep, "1h")
+
+    def test_left_behind(mesh_board, mesh_clock, pool):
+        pool.submit(mesh_board.claim_task, "ann", wait_sec=50)
+        mesh_clock.until_waiting(1)
+        raise RuntimeError("its own")
+
+    def test_goes_on(mesh_board, mesh_clock, pool):
+        call = pool.submit(mesh_board.claim_task, "ann", wait_sec=50)
+        mesh_clock.until_waiting(1)
+        mesh_clock.advance(50)
+        assert not call.result()
+"""
 DEADLINES = """
     import pytest
 
@@ -51,6 +82,14 @@ def test_a_test_that_hangs_fails_alone(pytester):
     result = pytester.runpytest_inprocess("--agentmesh-deadline=0.5", "-W", "error")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["E * Timeout *0.5*", "2 boards, all promises kept"])
+
+
+def test_a_call_that_waits_for_a_clock_that_nobody_turns_does_not_stop_the_run(pytester):
+    """Neither in an executor that its `with` waits for, nor in a loop's, nor in one that a fixture ends."""
+    pytester.makepyfile(WAITS)
+    result = pytester.runpytest_subprocess("--agentmesh-deadline=1", "-W", "error", timeout=60)
+    result.assert_outcomes(passed=1, failed=4)
+    result.stdout.fnmatch_lines(["E * Timeout *1.0s*", "*mesh_clock.advance()*", "E * RuntimeError: its own"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 
 from agentmesh.cell import PARKED, TIMER, CellClock
+from agentmesh.errors import ClockOver
 from agentmesh.store.waiting import DATAGRAM, POLL_US, TICK_US, Berth, SleepingWaiter, berth_folder
 
 LONG_US = 1 << 60
@@ -45,7 +46,11 @@ class ClockedWaiter(SleepingWaiter):
             undo.pop_all()
 
     def wait(self, timeout_us: int) -> bool:
-        """Sleep until poked, or until the clock was turned; whether it was a poke."""
+        """Sleep until poked, or until the clock was turned; whether it was a poke.
+
+        Raises:
+            ClockOver: it is a call that waits, and nobody will turn the clock.
+        """
         clock, turn = self._clock, self._seen_turn
         if clock.generation == turn and timeout_us > 0:
             self._place.park(clock.now_us() + timeout_us, turn, self._kind)
@@ -57,6 +62,8 @@ class ClockedWaiter(SleepingWaiter):
         else:
             poked = False
         self._seen_turn = clock.generation
+        if clock.over and self._kind == PARKED:
+            raise ClockOver
         return poked
 
     def close(self) -> None:

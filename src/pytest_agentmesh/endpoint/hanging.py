@@ -12,6 +12,7 @@ from typing import Final
 
 from agentmesh.cell import PARKED, CellClock
 from agentmesh.clock import Clock
+from agentmesh.errors import ClockOver
 from agentmesh.store.parking import ClockedAlarm
 
 POLL_SEC: Final = 0.01
@@ -66,7 +67,10 @@ class Hanging:
 
     def _sleep(self, held: _Held, due_us: int | None) -> None:
         if held.alarm:
-            held.alarm.wait(None if due_us is None else due_us - self._clock.now_us())
+            try:
+                held.alarm.wait(None if due_us is None else due_us - self._clock.now_us())
+            except ClockOver:
+                self.end()
             return
         with self._changed:
             if not held.released:

@@ -11,6 +11,7 @@ import threading
 
 from agentmesh.cell import PARKED, CellClock
 from agentmesh.clock import Clock
+from agentmesh.errors import ClockOver
 from agentmesh.store.base import Alarm
 from agentmesh.store.parking import ClockedAlarm
 from agentmesh.store.waiting import Alarm as RealAlarm
@@ -36,7 +37,7 @@ async def pause(clock: Clock, us: int) -> None:
 
 def _sleep(clock: Clock, due_us: int, alarm: Alarm, given_up: threading.Event, bell: socket.socket) -> None:
     try:
-        with contextlib.closing(alarm):
+        with contextlib.closing(alarm), contextlib.suppress(ClockOver):
             while not given_up.is_set() and (left_us := due_us - clock.now_us()) > 0:
                 alarm.wait(left_us)
     finally:
