@@ -302,13 +302,11 @@ class OnTestClock(StoreError):
     hint = "Only read it, or write it on its own clock: start the server with --test-clock."
 
 
-class ClockOver(OnTestClock):
+class ClockOver(StoreError):
     """A call waits on the clock of a test that is over."""
 
+    code = "clock_over"
     hint = "Let the clock move while agents wait: `with mesh_clock.autojump():`, or mesh_clock.advance()."
-
-    def __init__(self) -> None:
-        super().__init__("This call waits on the clock of a test that is over: nobody turns it any more.")
 
 
 class Corrupt(StoreError):

@@ -7,7 +7,7 @@ seconds, RFC 3339 and decimal USD.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NewType
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType
 
 TaskId = NewType("TaskId", str)
 AgentId = NewType("AgentId", str)
@@ -144,8 +144,7 @@ class NoClaim:
     """Nothing was handed out. Falsy, so `if claim := board.claim_task(...)` reads well.
 
     `reason` is one of `done`, `empty`, `blocked`, `scheduled`, `in_progress`, `paths_held`, `paused`, `storm`,
-    `budget`, `claim_cap`, `capability`, `tags`, `released`, `final`; `advice` says what to do about it: `wait`, `stop`
-    or `blocked_by`.
+    `budget`, `claim_cap`, `capability`, `tags`, `released`, `final`; `advice` is `wait`, `stop` or `blocked_by`.
     """
 
     reason: str
@@ -156,6 +155,12 @@ class NoClaim:
     def __bool__(self) -> bool:
         """Nothing was claimed."""
         return False
+
+    if not TYPE_CHECKING:  # a type checker knows what is not here
+
+        def __getattr__(self, name: str) -> Never:
+            """Say why to whoever took this for a claim."""
+            raise AttributeError(f"nothing was claimed, so there is no {name!r}: {self.message}")
 
 
 @dataclass(frozen=True, slots=True)

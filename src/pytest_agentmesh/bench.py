@@ -255,11 +255,12 @@ def _failure(check: Callable[[], None]) -> str:
 
 def _stood_still(board: MeshBoard, error: BaseException) -> str:
     """Why a test may have run out of time."""
-    if "pytest-timeout" not in str(error):
+    if "timeout" not in f"{type(error).__name__} {error}".lower():
         return ""
     return (
-        f"The clock of the board stood at {board.clock.now.isoformat()} when the time of the test was over. A call\n"
-        "that waits on it ends when the test turns it: mesh_clock.advance(), or `with mesh_clock.autojump():`."
+        f"The clock of the board stood at {board.clock.now.isoformat()} when this real time was over. A call, or a\n"
+        "process, that waits on it ends when the test turns it: mesh_clock.advance(), or\n"
+        "`with mesh_clock.autojump():` around what waits for it."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
+from types import TracebackType
 from typing import Any
 
 import pytest
@@ -13,6 +14,11 @@ from pytest_agentmesh.bench import BENCH, CARRIED, GRACE_SEC, USED, Bench
 
 pytest_plugins = ("pytest_agentmesh.fixtures",)
 
+SCOPE_NOTE = (
+    "agentmesh: each test has a board of its own. A fixture for several tests asks for mesh_board_factory, and opens "
+    "the one that they share: with mesh_board_factory() as board: yield board"
+)
+OURS = ("agentmesh", "pytest_agentmesh")
 FACTORY_NOTE = (
     "agentmesh: the fixtures of a test are made once, and all examples would share one board. Ask for "
     "mesh_board_factory and open a board in each example: with mesh_board_factory() as board: ..."
@@ -113,6 +119,10 @@ def pytest_runtest_makereport(
     """Carry to the summary what became of the boards; a broken promise is no expected failure."""
     if call.excinfo is not None and type(call.excinfo.value).__name__ == "FailedHealthCheck" and _has_board(item):
         call.excinfo.value.add_note(FACTORY_NOTE)
+    if call.when == "setup" and call.excinfo is not None:
+        _explain_scope(call.excinfo.value)
+    if call.excinfo is not None and call.when == "call":
+        _tell(item, call.excinfo.value)
     report = yield
     used = item.stash.get(USED, None)
     if used is None:
@@ -146,6 +156,37 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"broken: {name}")
     for path in kept:
         terminalreporter.line(f"kept: {path}")
+
+
+def _explain_scope(error: BaseException) -> None:
+    """Say the way, where a fixture of a wider scope asks for one of ours."""
+    told = getattr(error, "msg", None)
+    if isinstance(told, str) and told.startswith("ScopeMismatch") and "fixture mesh_" in told:
+        vars(error)["msg"] = f"{told}\n{SCOPE_NOTE}"
+
+
+def _tell(item: pytest.Item, error: BaseException) -> None:
+    """Say the next step, where an error of ours names one; and end with the line that called us, not our insides."""
+    ours = _root(type(error).__module__) in OURS
+    if ours and isinstance(hint := getattr(error, "hint", None), str):
+        error.add_note(hint)
+    if (ours or isinstance(error, (AssertionError, ValueError, KeyError))) and not item.config.option.fulltrace:
+        _cut_insides(error.__traceback__)
+
+
+def _cut_insides(entry: TracebackType | None) -> None:
+    """End a traceback with the last line that is not ours; pytest reads the chain itself, so it is changed in place."""
+    last = None
+    while entry is not None:
+        if _root(entry.tb_frame.f_globals.get("__name__", "")) not in (*OURS, "contextlib"):
+            last = entry
+        entry = entry.tb_next
+    if last is not None:
+        last.tb_next = None
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _count(number: int, noun: str) -> str:

@@ -67,6 +67,12 @@ def test_a_wait_that_nobody_ends_is_explained(pytester):
     result.stdout.fnmatch_lines(["*Captured agentmesh clock call*", "*ends when the test turns it*"])
 
 
+def test_so_is_a_process_that_takes_too_long(pytester):
+    """Whoever's patience it is that ends."""
+    pytester.makepyfile("def test_it(mesh_board):\n    raise TimeoutError('5 s are over')")
+    pytester.runpytest().stdout.fnmatch_lines(["*Captured agentmesh clock call*", "*autojump()*"])
+
+
 def test_faults_of_sessions_are_history_too(pytester):
     """One list for all who write them down."""
     pytester.makepyfile(
@@ -85,3 +91,47 @@ def test_faults_of_sessions_are_history_too(pytester):
         """
     )
     pytester.runpytest().assert_outcomes(passed=1)
+
+
+def test_an_error_ends_with_the_line_of_the_test_and_the_next_step(pytester):
+    """Our insides are no news to whoever tests; --full-trace shows them."""
+    pytester.makepyfile("def test_it(mesh_board):\n    mesh_board.create_task('A', depends_on=['b'])")
+    result = pytester.runpytest()
+    result.stdout.fnmatch_lines(
+        ["E *There is no task 'b' on this board.", "E *List what is there*", "test_*.py:2: NotFound"]
+    )
+    result.stdout.no_fnmatch_line("*lookup.py*")
+    pytester.runpytest("--full-trace").stdout.fnmatch_lines(["*lookup.py*"])
+
+
+def test_our_own_mistakes_are_shown_with_our_insides(pytester):
+    """What is no answer to the caller is a bug, and says where."""
+    pytester.makepyfile("def test_it(mesh_board):\n    mesh_board._write = None\n    mesh_board.create_task('A')")
+    pytester.runpytest().stdout.fnmatch_lines(["*planning.py:*: TypeError"])
+
+
+def test_a_board_in_a_wider_fixture_is_told_the_way(pytester):
+    """Pytest says that it cannot be; we say what can."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def shared(mesh_board):
+            return mesh_board
+
+        def test_it(shared):
+            pass
+        """
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["ScopeMismatch*", "agentmesh: *mesh_board_factory*"])
+
+
+def test_an_answer_without_a_task_says_why_there_is_none(mesh_board):
+    """To whoever takes it for a claim."""
+    mesh_board.create_task("A", id="a")
+    mesh_board.claim_task("ann")
+    with pytest.raises(AttributeError, match="nothing was claimed, so there is no 'task': 1 task"):
+        mesh_board.claim_task("bob").task  # noqa: B018 - reading it is the mistake

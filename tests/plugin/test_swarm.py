@@ -287,3 +287,9 @@ def test_twenty_agents_never_pass_a_budget(board_path, clock):
         run = World(board).run(agent("x", stays_within) * 20, order="random", seed=11)
         assert board.budgets.get().spent_pusd == 17 * 70_000_000_000
         assert {one.why for one in run.outcomes.values()} == {"budget"}
+
+
+def test_steps_alone_are_no_agent(mesh_swarm):
+    """What a beginner hands over."""
+    with pytest.raises(TypeError, match=r"claim\(\) is no agent: agent\("):
+        mesh_swarm.run([claim()])

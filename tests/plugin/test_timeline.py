@@ -201,3 +201,9 @@ def test_a_page_is_written_to_a_file(mesh_board, tmp_path):
     """The same text as is returned."""
     history = History(mesh_board, play(mesh_board))
     assert history.timeline_html(tmp_path / "t.html") == (tmp_path / "t.html").read_text(encoding="utf-8")
+
+
+def test_where_nobody_did_anything_there_is_only_a_headline(mesh_board, mesh_history):
+    """An axis without lanes shows nothing."""
+    mesh_board.create_tasks([{"title": "A"}, {"title": "B"}])
+    assert mesh_history.timeline() == "2 events, 0 agents, 2 tasks, 0s from 2026-01-01T00:00:00Z\n"

@@ -61,6 +61,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "unsafe_tokens": 39,
     "configuration_refused": 40,
     "on_test_clock": 41,
+    "clock_over": 42,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

@@ -22,6 +22,7 @@ HINTS: Final[Mapping[str, str]] = {
     "board_exists": "Tell your user that there is a board at this place already.",
     "board_replaced": _RESTART,
     "on_test_clock": "Tell your user that this board belongs to a test, and this server goes by another clock.",
+    "clock_over": "Stop: the test that this board belongs to is over.",
     "board_closed": _RESTART,
     "forked_board": _RESTART,
 }

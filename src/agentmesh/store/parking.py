@@ -63,7 +63,7 @@ class ClockedWaiter(SleepingWaiter):
             poked = False
         self._seen_turn = clock.generation
         if clock.over and self._kind == PARKED:
-            raise ClockOver
+            raise ClockOver("This call waits on the clock of a test that is over: nobody turns it any more.")
         return poked
 
     def close(self) -> None:

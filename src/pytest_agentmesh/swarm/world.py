@@ -144,6 +144,7 @@ class World:
             BrokenPromise: a step broke a promise.
             NotQuiet: it took longer.
             ValueError: a fault or an agent is one that cannot be.
+            TypeError: these are no agents.
         """
         __tracebackhide__ = True
         listed = tuple(faults)
@@ -155,6 +156,8 @@ class World:
         self._scheduler.strikes.arm(listed, self._choices.choose)
         for one in agents:
             for each in (one,) if isinstance(one, Agent) else one:
+                if not isinstance(each, Agent):
+                    raise TypeError(f'{each!r} is no agent: agent("coder", claim(), ...) makes one of its steps')
                 self._scheduler.join(each)
         return self.until_quiet(within, check_every=check_every, most_steps=most_steps)
 

@@ -59,7 +59,10 @@ def picture(story: Story, width: int) -> str:
     widest = max((len(_cells(lane.agent)) for lane in story.lanes), default=0)
     name = max(min(widest, NAME, width // 4), len("time"))
     canvas = _Canvas(story, width - name - 2)
-    lines = [*wrap(_head(story), width), ""]
+    lines = wrap(_head(story), width)
+    if not story.lanes and not story.money:
+        return "\n".join([*lines, *_listed(story, width)]) + "\n"
+    lines.append("")
     lanes, more = _shown(story)
     lines += canvas.axis(name)
     for lane in lanes:
@@ -85,7 +88,7 @@ def _head(story: Story) -> str:
         for count, noun in (
             (len(story.events), "event"),
             (len(story.lanes), "agent"),
-            (len({bar.task_id for bar in story.bars}), "task"),
+            (len({event.task_id for event in story.events if event.task_id}), "task"),
         )
     )
     back = f"; the clock was set back {story.clock_set_back} times" if story.clock_set_back else ""
