@@ -64,6 +64,8 @@ class Used:
 
 BENCH: Final = pytest.StashKey["Bench"]()
 USED: Final = pytest.StashKey[Used]()
+WIDEST: Final = 100
+"""Columns of a picture beside a failure, where the terminal has so many."""
 GRACE_SEC: Final = 0.5
 """How long after pytest-timeout we act, so that what it raises is what the test fails with."""
 ENDING_SEC: Final = 3.0
@@ -178,12 +180,13 @@ class Bench:
                 return ""
         except AgentMeshError:  # the test has closed or damaged it
             return ""
+        drawn = history.timeline(min(item.config.get_terminal_writer().fullwidth, WIDEST))
         if self.settings.timeline is None:
-            return history.timeline()
+            return drawn
         path = Path(self.settings.timeline) / f"{slug(item.name)}-{zlib.crc32(item.nodeid.encode()):08x}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         history.timeline_html(path)
-        return f"{history.timeline()}\n\nas a page: {path}"
+        return f"{drawn}\n\nas a page: {path}"
 
     def _broken(self, item: pytest.Item) -> str:
         if USED not in item.stash:

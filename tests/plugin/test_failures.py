@@ -25,6 +25,15 @@ def test_a_picture_stands_beside_the_failure(pytester):
     )
 
 
+def test_the_picture_fits_the_terminal(pytester, monkeypatch):
+    """A line that is broken is no line of a picture."""
+    monkeypatch.setenv("COLUMNS", "70")
+    pytester.makepyfile(SWARM)
+    lines = pytester.runpytest_subprocess("--tb=line").stdout.lines
+    (ruler,) = [line for line in lines if "┬" in line]
+    assert 60 < len(ruler) <= 70
+
+
 def test_the_picture_can_be_a_page(pytester):
     """In the folder that was named, and the failure says where; a test that passes is not drawn."""
     pytester.makepyfile(SWARM, test_good="def test_good(mesh_board): mesh_board.create_task('Task')")
