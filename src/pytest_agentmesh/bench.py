@@ -53,8 +53,10 @@ class Used:
 
     def end_clocks(self) -> None:
         """Nobody turns the clocks of its boards any more."""
+        from agentmesh.errors import BoardClosed
+
         for board in tuple(self.boards):
-            with contextlib.suppress(ValueError):  # closed meanwhile
+            with contextlib.suppress(BoardClosed):  # meanwhile, by the test
                 board.clock.end()
 
     def facts(self) -> dict[str, Any]:

@@ -1,3 +1,3 @@
-"""What the entry point of pytest loads: only a name, so that whoever names `pytest_agentmesh.plugin` too has it once."""
+"""What the entry point of pytest loads: a name only, so that whoever names `pytest_agentmesh.plugin` has it once."""
 
 pytest_plugins = ("pytest_agentmesh.plugin",)
