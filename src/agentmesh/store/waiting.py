@@ -132,8 +132,8 @@ class Berth:
     def _send(self, name: str, had: frozenset[str]) -> bool:
         path = self._folder / name
         try:
-            self._sender = self._sender or _datagrams()
-            self._sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))
+            sender = self._sender = self._sender or _datagrams()  # its own name: who closes the board takes ours away
+            sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             with contextlib.suppress(OSError):
                 if stat.S_ISSOCK(path.lstat().st_mode):
