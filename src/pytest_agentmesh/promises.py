@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentmesh import Board
-from agentmesh.errors import AgentMeshError
+from agentmesh.errors import Busy, StoreError
 from agentmesh.model import Finding
 from pytest_agentmesh.promised import PROMISES
 
@@ -20,7 +20,9 @@ def violations(board: Board, unchecked: Iterable[str] = ()) -> tuple[Finding, ..
     """What is broken on a board; nothing for one that cannot be read any more, which a test may have wanted."""
     try:
         found = board.check()
-    except AgentMeshError:
+    except Busy:  # it could be read a moment later
+        raise
+    except StoreError:
         return ()
     return tuple(one for one in found if one.verdict == "violated" and one.promise not in unchecked)
 

@@ -404,11 +404,11 @@ def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> NoClaim
     if counts["pending"]:
         return _ready_but(tx, found)
     if counts["in_progress"]:
-        message = f"{counts['in_progress']} tasks are being worked on, {counts['blocked']} wait for others."
+        message = f"Tasks being worked on: {counts['in_progress']}; waiting for others: {counts['blocked']}."
         return NoClaim("in_progress", "wait", message)
     if counts["scheduled"]:
-        return NoClaim("scheduled", "wait", f"{counts['scheduled']} tasks wait for their time.")
-    return NoClaim("blocked", "wait", f"{counts['blocked']} tasks wait for tasks outside this plan.")
+        return NoClaim("scheduled", "wait", f"Tasks that wait for their time: {counts['scheduled']}.")
+    return NoClaim("blocked", "wait", f"Tasks that wait for tasks outside this plan: {counts['blocked']}.")
 
 
 def _ready_but(tx: Transaction, found: Reach) -> NoClaim:
