@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_agentmesh.settings import Settings, changed, of_test
+from pytest_agentmesh.watch import Watch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -82,7 +82,7 @@ class Bench:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.item: pytest.Item | None = None
-        self._watch: threading.Timer | None = None
+        self.real_time = Watch()
 
     def used(self, item: pytest.Item) -> Used:
         """What this test has to do with boards.
@@ -114,15 +114,7 @@ class Bench:
         What is raised in a body cannot leave it while an executor's `with` waits for a call that waits on a clock; nor
         do fixtures end whose loops and executors wait for one.
         """
-        self.unwatch()
-        self._watch = threading.Timer(sec, self._run_out, [item])
-        self._watch.daemon = True
-        self._watch.start()
-
-    def unwatch(self) -> None:
-        """It has ended in time."""
-        if self._watch is not None:
-            self._watch.cancel()
+        self.real_time.set(sec, partial(self._run_out, item))
 
     def before_teardown(self, item: pytest.Item) -> None:
         """pytest-timeout looks no more at a test that has failed."""

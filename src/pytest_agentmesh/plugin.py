@@ -72,11 +72,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Know which test runs."""
     bench = item.config.stash[BENCH]
     bench.item = item
+    if _has_mesh(item):
+        bench.real_time.begin()
     try:
         return (yield)
     finally:
         bench.item = None
-        bench.unwatch()
+        bench.real_time.cancel()
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
@@ -89,7 +91,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
     """It has not."""
-    item.config.stash[BENCH].unwatch()
+    item.config.stash[BENCH].real_time.cancel()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,6 +140,12 @@ def pytest_runtest_makereport(
         setattr(report, CARRIED, used.facts())
         del item.stash[USED]  # a plugin may run the test again
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Nobody watches any more."""
+    session.config.stash[BENCH].real_time.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
