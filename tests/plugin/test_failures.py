@@ -142,5 +142,5 @@ def test_an_answer_without_a_task_says_why_there_is_none(mesh_board):
     """To whoever takes it for a claim."""
     mesh_board.create_task("A", id="a")
     mesh_board.claim_task("ann")
-    with pytest.raises(AttributeError, match="nothing was claimed, so there is no 'task': 1 task"):
+    with pytest.raises(AttributeError, match="nothing was claimed, so there is no 'task': Tasks being worked on: 1"):
         mesh_board.claim_task("bob").task  # noqa: B018 - reading it is the mistake
