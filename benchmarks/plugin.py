@@ -109,7 +109,7 @@ def figures(settings: Settings) -> Iterator[Figure]:
     progress("plugin: start")
     ours, others = _imports(settings.size(15, 5))
     yield Figure("processor time that the plugin adds to a start of pytest, unused", ours * 1e3, "ms", "<=", 10)
-    yield Figure(f"the same for the plugins that it brings along or may bring: {', '.join(NEIGHBOURS)}", others * 1e3, "ms")
+    yield Figure(f"the same for the plugins that may come along: {', '.join(NEIGHBOURS)}", others * 1e3, "ms")
     progress("plugin: boards")
     yield from _boards(settings.folder / "plugin", settings.size(1000, 100))
 
