@@ -295,10 +295,8 @@ class MeshClock:
     def _move(self, over: threading.Event) -> None:
         try:
             while not over.wait(BREATH_SEC):
-                with (
-                    self._turning,
-                    contextlib.suppress(BoardClosed),
-                ):  # the test may close it before it lets the clock go
+                # The test may close its board before it lets the clock go.
+                with self._turning, contextlib.suppress(BoardClosed):
                     self._move_on()
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
             self._failure = error

@@ -3,7 +3,7 @@
 Measured beside a server on the SDK (mcp 2.3) with one empty tool (`python -m benchmarks servers`): this one, on a real
 board and started as clients start it, answers initialize in 0.22 of the time (130 ms), holds 0.42 of the memory (29 MB
 against 67), and sixteen of it started at once on two cores all answer in 0.21 of the time. A heartbeat, which writes to
-the board, takes 0.24 of the SDK's empty call. Every agent pays this at every start, and users' frameworks pin different
+the board, takes 0.21 of the SDK's empty call. Every agent pays this at every start, and users' frameworks pin different
 majors of the SDK.
 
 One thread reads lines and answers at once what needs no board; `calls` does the rest. The main
