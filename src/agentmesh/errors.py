@@ -274,6 +274,20 @@ class Busy(StoreError):
     hint = "Try again in a moment; the call had no effect."
 
 
+class OutcomeUnknown(StoreError):
+    """The commit failed, and whether it took effect cannot be told: a write or a sync of the disk failed."""
+
+    code = "outcome_unknown"
+    hint = "Look whether the call took effect, or repeat it with the same request_id, and check the disk."
+
+
+class ResourcesExhausted(StoreError):
+    """A limit of the process or of the system is used up: open files, memory."""
+
+    code = "resources_exhausted"
+    hint = "Close what is open in this process or raise its limit (`ulimit -n`), then call again."
+
+
 class SumTooLarge(StoreError):
     """A sum of tokens, time or money is more than the board can hold."""
 
@@ -352,10 +366,17 @@ class BoardExists(StoreError):
 
 
 class BoardReplaced(StoreError):
-    """The file under this open board was deleted or replaced."""
+    """A file of this open board (database, log, shared memory, gate) was deleted or replaced."""
 
     code = "board_replaced"
-    hint = "Close this board and open the file anew."
+    hint = "End every process that has the board open, then open it again."
+
+
+class MismatchedLog(StoreError):
+    """The log beside the board file belongs to another file: the board was replaced by hand and its log was left."""
+
+    code = "mismatched_log"
+    hint = "Move the -wal and -shm files away to use the board file as it is, or restore a backup."
 
 
 class BoardClosed(StoreError):

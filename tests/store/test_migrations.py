@@ -3,11 +3,12 @@
 import pytest
 
 from agentmesh import Board
-from agentmesh.errors import ForeignFile, StoreError
+from agentmesh.errors import ForeignFile, NewerSchema, StoreError
 from agentmesh.model import Lease
 from agentmesh.store import migrate
 from tests.support.boards import damage, open_board, rows, violations
 from tests.support.processes import barrier, results
+from tests.support.scene import ACTS, prepare
 
 NEWEST = migrate.newest("sqlite")
 WIDER = "ALTER TABLE task ADD COLUMN colour TEXT"
@@ -43,6 +44,38 @@ def test_six_processes_bring_an_old_board_up_to_date_once(board_path, clock):
     """A column that was added twice would be an error; the version is read inside the write lock."""
     open_board(board_path, clock).close()
     assert results(6, _open, board_path, barrier(6), ((NEWEST + 1, WIDER),)) == [NEWEST + 1] * 6
+
+
+@pytest.fixture
+def upgraded_meanwhile(tmp_path, monkeypatch):
+    """A scene that one version has open, and that the next version has opened since."""
+    scene = prepare(tmp_path / "scene.db")
+    board = scene.open()
+    board.status()  # a reader connection is open as well
+    with monkeypatch.context() as patch:
+        known(patch, (NEWEST + 1, WIDER))
+        scene.open(seed=2).close()
+    yield board, scene
+    board.close()
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_process_that_runs_through_an_upgrade_writes_nothing(upgraded_meanwhile, act):
+    """Its statements are those of the old tables: each write is refused before it begins."""
+    board, scene = upgraded_meanwhile
+    with pytest.raises(NewerSchema, match=f"has schema {NEWEST + 1}"):
+        ACTS[act](board, scene)
+    assert board.store._writer.total_changes() == 0
+
+
+def test_a_process_that_runs_through_an_upgrade_reads_nothing(upgraded_meanwhile):
+    """Also over the connections that it had open before."""
+    board, _ = upgraded_meanwhile
+    for read in (board.status, board.list_tasks, board.check, lambda: board.events(0), lambda: board.get_task("held")):
+        with pytest.raises(NewerSchema):
+            read()
+    with pytest.raises(NewerSchema):
+        board.store.version()
 
 
 def test_a_migration_that_fails_leaves_the_old_board(board_path, clock, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import agentmesh
 from agentmesh.errors import StoreError
 from agentmesh.store import statements
-from agentmesh.store.sqlite import DIALECT, LOCKS
+from agentmesh.store.sqlite_transaction import DIALECT, LOCKS
 from agentmesh.store.statements import in_dialect, in_order, parse, shared_statements
 
 SOURCE = Path(agentmesh.__file__).parent

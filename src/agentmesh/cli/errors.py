@@ -62,6 +62,9 @@ EXIT_CODES: Final[dict[str, int]] = {
     "configuration_refused": 40,
     "on_test_clock": 41,
     "clock_over": 42,
+    "outcome_unknown": 43,
+    "resources_exhausted": 44,
+    "mismatched_log": 47,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

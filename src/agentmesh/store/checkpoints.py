@@ -55,7 +55,7 @@ class Checkpointer:
         if pages >= self._next:
             self._next = pages + STEP_PAGES
             self._due.set()
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._start()
         return apsw.SQLITE_OK
 
@@ -85,19 +85,16 @@ class Checkpointer:
             self._thread = thread
 
     def _serve(self) -> None:
-        gate = Gate(self._gate)  # of its own: the writers of this process wait at it like all others
-        try:
-            while self._due.wait() and not self._closing:
-                self._due.clear()
-                self._reached("checkpoint")
-                # A failure costs nothing but log: whoever writes next meets the same trouble and says so.
-                with contextlib.suppress(apsw.Error, StoreError):
-                    self._shorten(gate)
-        finally:
-            gate.close()
+        while self._due.wait() and not self._closing:
+            self._due.clear()
+            self._reached("checkpoint")
+            # A failure costs nothing but log: whoever writes next meets the same trouble and says so.
+            with contextlib.suppress(apsw.Error, StoreError, OSError):
+                self._shorten()
 
-    def _shorten(self, gate: Gate) -> None:
-        with gate.checkpointer() as mine:
+    def _shorten(self) -> None:
+        # A gate of its own: the writers of this process wait at it like all others.
+        with contextlib.closing(Gate(self._gate)) as gate, gate.checkpointer() as mine:
             if not mine:
                 return
             with contextlib.closing(self._connect()) as connection:

@@ -16,10 +16,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+from agentmesh.store import files, holders
 
 try:
     import fcntl
@@ -36,53 +41,72 @@ YIELD_SEC = 0.00005
 """How long it stands back after a slice: about what a process in the queue needs to wake up."""
 IDLE_SEC = 0.0003
 """How long its usher keeps the lock for a next transaction that does not come."""
+SUSPICIOUS_SEC = 0.25
+"""After this time in the queue it is worth a look whether the holder is stopped, which costs 0.1 ms and more."""
+
+OUT: Final = "out"
+UNSURE: Final = "unsure"
+INSIDE: Final = "inside"
 
 
 class Gate:
-    """The queue of one board, for the writers of one store object; they share it under the store's own lock."""
+    """The queue of one board, for the writers of one store object; they share it under the store's own lock.
+
+    An exception can strike at any line (a signal handler that raises). The gate says so itself: between the first step
+    towards the lock and the moment when it is known to be held or free, its state is `UNSURE`, and `leave` then lets go
+    of everything that may have been taken.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._fd = _open(path)
         self._usher: _Usher | None = None
+        self._state = OUT
         self._direct = False
         self._began = 0.0
         self._left = 0.0
         self._queued = 0.0
+        _open_gates.add(self)
 
     @contextlib.contextmanager
     def turn(self, timeout_sec: float) -> Iterator[bool]:
         """Wait for a turn, at most `timeout_sec`; whether it was granted (the body runs in any case)."""
-        entered = self.enter(timeout_sec)
         try:
-            yield entered
+            yield self.enter(timeout_sec)
         finally:
-            if entered:
-                self.leave()
+            self.leave()
 
     def enter(self, timeout_sec: float, *, own: bool = False) -> bool:
-        """Wait for a turn, at most `timeout_sec`; only if it is granted must the caller leave.
+        """Wait for a turn, at most `timeout_sec`; whether it was granted.
 
         Whoever waits for a thread of its `own` process has not met another process.
         """
-        if not fcntl:  # pragma: no cover - see above
-            return True
+        if not fcntl or self._fd < 0:  # no flock, or no descriptor after a fork
+            return False
+        self._state = UNSURE
+        try:
+            granted = self._enter(timeout_sec, own=own)
+            self._state = INSIDE if granted else OUT
+        except BaseException:
+            self.leave()
+            raise
+        return granted
+
+    def _enter(self, timeout_sec: float, *, own: bool) -> bool:
         usher = self._usher
         if usher is not None and usher.go_on():
             return True
         self._give_way()
         if usher is None or not usher.queueing:
+            self._direct = True
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                pass
+                self._direct = False
             else:
-                self._direct = True
                 return True
         if usher is None:
-            try:
-                usher = self._usher = _Usher(self._fd)
-            except RuntimeError:
-                return False  # no thread is to be had
+            usher = self._usher = _Usher(self._fd, self._path)
         granted = usher.queue(timeout_sec)
         self._began = time.monotonic()
         if not own:
@@ -95,17 +119,37 @@ class Gate:
         return self._left - self._queued < LATELY_SEC
 
     def leave(self, *, at_once: bool = False) -> None:
-        """Let the next writer in: `at_once`, or if nobody was in the way, else when the slice is over."""
+        """Let the next writer in: `at_once`, or if nobody was in the way, else when the slice is over.
+
+        Nothing happens where no turn was granted, so it may be called in any case, and twice.
+        """
+        state, self._state = self._state, UNSURE
+        if state == INSIDE:
+            self._leave(at_once=at_once)
+        elif state == UNSURE:
+            self._reset()
+        self._state = OUT
+
+    def _leave(self, *, at_once: bool) -> None:
         self._left = time.monotonic()
         if at_once:
             self._began = 0.0
         if self._direct:
-            self._direct = False
             fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._direct = False
         elif self._usher is not None and at_once:
             self._usher.stop()
         elif self._usher is not None:
             self._usher.pause()
+
+    def _reset(self) -> None:
+        """Let go of whatever may have been taken: a lock that is not held may be released as well."""
+        if self._fd < 0:
+            return
+        if self._usher is not None:
+            self._usher.reset()
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._direct = False
 
     def _give_way(self) -> None:
         """After a slice of transactions that followed each other at once, let whoever queues wake up and get in.
@@ -135,19 +179,66 @@ class Gate:
         finally:
             fcntl.lockf(self._fd, fcntl.LOCK_UN)
 
+    def record(self, board: Path) -> None:
+        """Note which log belongs to which database; see `files`."""
+        files.record(board, self._fd)
+
     def close(self) -> None:
         """Leave the queue; the file stays, other processes queue at it."""
         if self._usher is not None and not self._usher.dismiss():
             return  # still in the kernel's queue: the usher closes the descriptor when it comes out
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def forget(self) -> None:
+        """Close the descriptor in a forked child, which shares the lock with its parent as long as it has one.
+
+        The parent's lock is not released by this. If the parent ends, however, the child must not keep it.
+        """
+        fd, self._fd, self._usher, self._state = self._fd, -1, None, OUT
+        if fd >= 0:
+            os.close(fd)
+
+
+def _forget_all() -> None:
+    for gate in tuple(_open_gates):
+        gate.forget()
+
+
+_open_gates: weakref.WeakSet[Gate] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _open(path: Path) -> int:
+    """Open the file of a gate; a new one gets owner, group and mode of its board, as SQLite does for its own files.
+
+    Otherwise a look at the board by root, or by a member of its group, would lock its owner out.
+    """
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        pass
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:  # another process was faster
+        return os.open(path, flags)
+    with contextlib.suppress(OSError):  # no board there, or a user who may give nothing away: it is this user's then
+        board = path.with_suffix("").stat()
+        os.fchmod(fd, stat.S_IMODE(board.st_mode) & 0o666)
+        os.fchown(fd, board.st_uid if os.geteuid() == 0 else -1, board.st_gid)
+    return fd
 
 
 class _Usher:
     """A thread that waits in the kernel's queue, so that the caller can give up and can be interrupted."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, path: Path) -> None:
         self._fd = fd
-        self._mutex = threading.Lock()
+        self._path = path
+        self._mutex = threading.RLock()
         self._asked = _signal()
         self._granted = _signal()
         self._wanted = False
@@ -157,23 +248,34 @@ class _Usher:
         self._left = 0.0
         self._slice_end = 0.0
         self.queueing = False
-        self._thread = threading.Thread(target=self._serve, name="agentmesh-gate", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def queue(self, timeout_sec: float) -> bool:
-        """Wait for the lock; False when the time is over."""
+        """Wait for the lock; False when the time is over, or when it is held by a process that cannot let go.
+
+        A caller that gave up leaves the thread in the kernel's queue. Whoever then finds it `queueing` meets the same
+        holder, and looks at it first: it does not wait in vain once more.
+        """
+        if not self._started():
+            return False
         with self._mutex:
+            again = self.queueing
             self._wanted = True
-            if not self.queueing:
-                self.queueing = True
+            if not again:
                 _ring(self._asked)
-        try:
-            granted = self._granted.acquire(timeout=timeout_sec)
-        except BaseException:
-            if self._give_up() or self._holding:  # it came with the interruption: nobody would ever let go of it
-                self.stop()
-            raise
+                self.queueing = True
+        first = 0.0 if again else min(timeout_sec, SUSPICIOUS_SEC)
+        granted = self._granted.acquire(timeout=first)
+        if not granted and timeout_sec > first:
+            granted = self._granted.acquire(timeout=self._worth_waiting(timeout_sec - first, again=again))
         return granted or self._give_up()
+
+    def _worth_waiting(self, left_sec: float, *, again: bool) -> float:
+        """How long to wait, of the time that is left, for the process that has the lock now."""
+        holder = holders.of_gate(self._path)
+        if holder is None:  # the system does not tell
+            return min(left_sec, SUSPICIOUS_SEC) if again else left_sec
+        return 0.0 if holder.idle else left_sec
 
     def go_on(self) -> bool:
         """Begin another transaction in the slice that is under way; False when there is none."""
@@ -195,6 +297,17 @@ class _Usher:
             self._inside = False
             self._let_go()
 
+    def reset(self) -> None:
+        """Withdraw from the queue and let go of the lock, whatever an exception has left undone."""
+        try:
+            with self._mutex:
+                self._wanted = self._inside = False
+                self._granted.acquire(blocking=False)
+                self._let_go()
+        finally:
+            while self._mutex._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001 - see `turn`
+                self._mutex.release()
+
     def dismiss(self) -> bool:
         """End the thread; False when it cannot end because it still waits for the lock."""
         with self._mutex:
@@ -203,9 +316,19 @@ class _Usher:
             if self._holding:
                 self._let_go()
         _ring(self._asked)
-        if not stuck:
+        if not stuck and self._thread is not None and self._thread.is_alive():
             self._thread.join()
         return not stuck
+
+    def _started(self) -> bool:
+        """Have the thread, if the system gives one."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._serve, name="agentmesh-gate", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                return False
+        return True
 
     def _give_up(self) -> bool:
         """Withdraw, unless the lock came in the meantime and the caller goes on with it."""
@@ -220,8 +343,10 @@ class _Usher:
     def _serve(self) -> None:
         while True:
             self._asked.acquire()
-            if self._closing and not self.queueing:
-                return
+            with self._mutex:
+                if self._closing and not self.queueing:
+                    return
+                self.queueing = True
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             with self._mutex:
                 self.queueing = False

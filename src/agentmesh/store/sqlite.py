@@ -10,103 +10,36 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from agentmesh.cell import CellClock
 from agentmesh.clock import Patience
-from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard, OnTestClock
-from agentmesh.model import Micros
-from agentmesh.store import migrate
-from agentmesh.store.base import Alarm, Progress, Row, StoreOptions, Value, Waiter
+from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard, OnTestClock, OutcomeUnknown, StoreError
+from agentmesh.store import holders, migrate
+from agentmesh.store.base import Alarm, Progress, StoreOptions, Waiter
 from agentmesh.store.checkpoints import Checkpointer
+from agentmesh.store.files import GATE, BoardFiles, refuse_other_log
 from agentmesh.store.gate import Gate
 from agentmesh.store.observations import trouble
 from agentmesh.store.parking import ClockedAlarm, ClockedWaiter
 from agentmesh.store.sqlite_copy import Copying
-from agentmesh.store.sqlite_errors import translated, typed
+from agentmesh.store.sqlite_errors import busy, translated, typed
 from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection, synchronous
-from agentmesh.store.statements import in_dialect, in_order
+from agentmesh.store.sqlite_transaction import SqliteTransaction, statements
 from agentmesh.store.timing import FACT, timing
+from agentmesh.store.turn import Turn
 from agentmesh.store.waiting import Alarm as RealAlarm, Berth, SleepingWaiter, berth_folder
 from agentmesh.upkeep import Backup, Observation
 
 T = TypeVar("T")
 
-DIALECT = {"skip_locked": ""}
-LOCKS = "lock_"
-"""Statements of this name take row locks. A SQLite writer is alone: they are nothing to it."""
-
-
-@cache
-def _statements() -> Mapping[str, str]:
-    """The statements as SQLite reads them; the same for every board, and a process may open thousands."""
-    return {name: "" if name.startswith(LOCKS) else sql for name, sql in in_dialect(DIALECT).items()}
-
-
-class SqliteTransaction:
-    """Named statements on one connection, each run to its end before the next.
-
-    It serves one transaction after another, and so does its cursor: a new one for each statement costs 0.4 us.
-    """
-
-    __slots__ = ("_columns", "_probe", "_statements", "connection", "cursor", "now", "on_test_clock")
-
-    def __init__(self, store: SqliteStore, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self.cursor = connection.cursor()
-        self.now = Micros(0)
-        self.on_test_clock = store.on_test_clock
-        self._statements = store.statements
-        self._columns = store.columns
-        self._probe = store.options.probe
-
-    def execute(self, statement: str, /, **values: Value) -> int:
-        """Run a named statement; the number of rows it changed."""
-        sql = self._statements[statement]
-        if not sql:
-            return 0
-        if self._probe:
-            self._probe.reached("do:" + statement)
-        self.cursor.execute(sql, in_order(sql)(values))
-        return self.connection.changes()
-
-    def execute_many(self, statement: str, rows: Iterable[Mapping[str, Value]], /) -> int:
-        """Run a named statement for each of many rows of values; the number of rows it changed."""
-        if self._probe:
-            self._probe.reached("do:" + statement)
-        sql = self._statements[statement]
-        before = self.connection.total_changes()
-        self.cursor.executemany(sql, map(in_order(sql), rows))
-        return self.connection.total_changes() - before
-
-    def fetch_one(self, statement: str, /, **values: Value) -> Row | None:
-        """Run a named statement; its first row."""
-        rows = self._rows(statement, values)
-        return dict(zip(self._columns[statement], rows[0], strict=True)) if rows else None
-
-    def fetch_all(self, statement: str, /, **values: Value) -> list[Row]:
-        """Run a named statement; all its rows, read to the end."""
-        rows = self._rows(statement, values)
-        columns = self._columns[statement] if rows else ()
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-    def _rows(self, statement: str, values: Mapping[str, Value]) -> list[tuple[Any, ...]]:
-        if self._probe:
-            self._probe.reached("do:" + statement)
-        sql = self._statements[statement]
-        cursor = self.cursor.execute(sql, in_order(sql)(values))
-        if statement in self._columns:
-            return cursor.fetchall()
-        first = next(cursor, None)
-        if first is None:
-            return []
-        self._columns[statement] = tuple(column[0] for column in cursor.get_description())
-        return [first, *cursor.fetchall()]
+UNKNOWN = -1
+"""What stands for a setting of a connection while it is being changed."""
 
 
 class SqliteStore:
@@ -118,16 +51,19 @@ class SqliteStore:
     def __init__(self, path: Path, options: StoreOptions) -> None:
         self.options = options
         self.chance = options.chance
-        self.statements = _statements()
+        self.statements = statements()
         self.columns: dict[str, tuple[str, ...]] = {}
         with translated(path):
             self.path = locate(path, options)
-            gate = Path(f"{self.path}.gate")
+            gate = Path(f"{self.path}{GATE}")
+            refuse_other_log(self.path)
             self._writer = open_connection(self.path, options)
             try:
                 self._timing = timing(self.path, options.clock, turned=fact(self._writer, FACT) is not None)
                 place = berth_folder(meta(self._writer, "board_id"), self.path.stat().st_ino)
                 self._gate = Gate(gate)  # only now: nothing appears beside a file that is not a board
+                self._gate.record(self.path)
+                self._files = BoardFiles(self.path)
             except BaseException:
                 self._writer.close()
                 raise
@@ -135,16 +71,14 @@ class SqliteStore:
         self.on_test_clock = self._timing.turned
         self.writes = self._timing.writes
         self._transaction = SqliteTransaction(self, self._writer)
-        self._name = str(self.path)  # to stat a Path costs 1 us more
         self._pid = os.getpid()
-        self._file = self._identity()
-        self._turn = threading.Lock()
-        self._shelf = threading.Lock()
-        self._readers: list[SqliteTransaction] = []
+        self._turn = Turn()
+        self._watching = threading.Lock()
+        self._readers: deque[SqliteTransaction] = deque()
         self._watcher: apsw.Connection | None = None
         self._waiters: set[SleepingWaiter] = set()
         self._closed = False
-        self._allowed = -1
+        self._allowed = UNKNOWN
         self._synchronous = synchronous(options)
         self._log = Checkpointer(gate, lambda: open_connection(self.path, options), self._reached)
         self._writer.set_wal_hook(self._log.committed)
@@ -156,50 +90,81 @@ class SqliteStore:
 
         The log is written in order, and a sync is of all of it: whatever commits with one, in any process, takes those
         before it along, and so does a checkpoint.
+
+        Whatever raises, and wherever, the transaction, the gate and the process lock are let go. What lets go can
+        itself be interrupted, by one exception: hence it is called twice.
         """
         self._ready("transaction")
         if not self.writes:
             raise OnTestClock(f"The board {self.path} goes by a test's clock, which was not given.")
-        patience = Patience(self.options.busy_timeout_us)  # one for all three locks
-        if not self._turn.acquire(blocking=False) and not self._turn.acquire(timeout=patience.left_sec):
-            raise Busy(f"The board {self.path} was busy with other threads of this process for too long.")
+        if self._turn.mine:
+            raise Busy(f"This thread is in a write on the board {self.path} already, which has to end first.")
         try:
-            if self._closed:
-                raise BoardClosed("The board is closed.")
-            entered = self.options.gated and self._gate.enter(patience.left_sec / 2, own=self._log.passing)
             try:
-                self._allow(patience.left_sec)
-                self._sync(synchronous(self.options, synced=synced))
-                result = self._transact(work)
-                self._log.relieve(self._writer)
+                result = self._write(work, Patience(self.options.busy_timeout_us), synced=synced)
             finally:
-                if entered:
-                    # The thread that shortens the log stands in the same queue: it is not made to sit out slices.
-                    self._gate.leave(at_once=self._log.needs_turn(contended=self._gate.contended))
-            self._reached("committed")
+                self._end_write()
         except apsw.Error as error:
-            raise typed(error, self.path) from error
+            raise self._typed(error) from error
         finally:
-            self._turn.release()
+            try:
+                self._end_write()
+            finally:
+                self._turn.free()
+        self._reached("committed")
         return result
+
+    def _write(self, work: Callable[[SqliteTransaction], T], patience: Patience, *, synced: bool) -> T:
+        """Take the process lock, the gate and SQLite's lock, in this order and from one patience; run `work`."""
+        if not self._turn.take(patience):
+            raise Busy(f"The board {self.path} was busy with other threads of this process for too long.")
+        if self._closed:
+            raise BoardClosed("The board is closed.")
+        if self.options.gated:
+            self._gate.enter(patience.left_sec / 2, own=self._log.passing)
+        self._allow(patience.left_sec)
+        self._sync(synchronous(self.options, synced=synced))
+        result = self._transact(work)
+        self._log.relieve(self._writer)
+        return result
+
+    def _end_write(self) -> None:
+        """Let go of what the calling thread still has of a write; asked of each thing itself, not of a flag.
+
+        The lock of the process comes last: as long as the thread has it, there may be more to let go of.
+        """
+        if not self._turn.mine:
+            return
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        finally:
+            # The thread that shortens the log stands in the same queue: it is not made to sit out slices.
+            self._gate.leave(at_once=self._log.needs_turn(contended=self._gate.contended))
+        if self._closed:
+            self._shut()
+        self._turn.free()
 
     def read(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` on one snapshot."""
         self._ready("transaction")
+        readers: list[SqliteTransaction] = []
         try:
-            reader = self._borrow()
             try:
-                try:
-                    reader.cursor.execute("BEGIN")
-                    reader.now = self.clock.now_us()
-                    return work(reader)
-                finally:
-                    if reader.connection.in_transaction:  # some errors have ended it already
-                        reader.cursor.execute("COMMIT")
+                self._borrow(readers)
+                return self._read(readers[0], work)
             finally:
-                self._give_back(reader)
+                self._give_back(readers)
         except apsw.Error as error:
-            raise typed(error, self.path) from error
+            raise self._typed(error) from error
+        finally:
+            self._give_back(readers)
+
+    def _read(self, reader: SqliteTransaction, work: Callable[[SqliteTransaction], T]) -> T:
+        reader.cursor.execute("BEGIN")
+        reader.now = self.clock.now_us()
+        reader.refuse_newer()
+        return work(reader)
 
     def copy_to(self, path: Path, progress: Progress | None = None) -> Backup:
         """Write one snapshot of the board into a new file: verified, durable, closed, this user's own.
@@ -281,37 +246,73 @@ class SqliteStore:
             waiter.ring()
 
     def close(self) -> None:
-        """Close every connection; waits for a write under way. Closing twice is allowed."""
-        with self._turn:
-            if self._closed:
-                return
-            self._closed = True
-            self.wake_own()
-            if os.getpid() != self._pid:
-                return  # these are the parent's connections
-            self._log.close()
-            with self._shelf:
-                for connection in (*(reader.connection for reader in self._readers), self._watcher, self._writer):
-                    if connection is not None:
-                        connection.close()
-                self._readers.clear()
+        """Close every connection. Closing twice is allowed.
+
+        A write under way ends first, as long as a call waits for other writers. One that takes longer closes the
+        connections itself when it ends, so this returns in any case.
+        """
+        if os.getpid() != self._pid:
+            return  # these are the parent's connections, and its locks
+        self._closed = True
+        self.wake_own()
+        if self._turn.mine:
+            return  # called inside of a write, which closes when it ends
+        try:
+            if self._turn.take(Patience(self.options.busy_timeout_us)):
+                self._shut()
+        finally:
+            self._turn.free()
+
+    def _shut(self) -> None:
+        """Close whatever is still open; the caller has the process lock."""
+        self._log.close()
+        if not self._files.same():
+            self._rescue()
+        self._close(self._writer)
+        while self._readers:
+            self._close(self._readers.popleft().connection)
+        with self._watching:
+            if self._watcher is not None:
+                self._close(self._watcher)
                 self._watcher = None
-            if self._berth:
-                self._berth.close()
-            self._gate.close()
-            if self._timing.own and isinstance(self.clock, CellClock):
-                self.clock.close()
+        if self._berth:
+            self._berth.close()
+        self._gate.close()
+        if self._timing.own and isinstance(self.clock, CellClock):
+            self.clock.close()
+
+    def _close(self, connection: apsw.Connection) -> None:
+        """Close a connection; where a file of the board was replaced, without the checkpoint of the last to close.
+
+        Its log, or its index of the log, would be another than that of the newcomers.
+        """
+        if not self._files.same():
+            with contextlib.suppress(apsw.ConnectionClosedError):
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
+
+    def _rescue(self) -> None:
+        """Copy the log into the board file where the log or its index was deleted and nobody has made another.
+
+        The commits in a deleted log are visible only to those who have it open.
+        """
+        with contextlib.suppress(apsw.Error, OSError):  # the caller hears of the deleted file in any case
+            changed = self._files.changed()
+            if "" not in changed and changed.keys() - {GATE} and not any(changed.values()):
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _allow(self, left_sec: float) -> None:
         """Let SQLite wait for its lock as long as this call has left; told only when it is another time by a tenth."""
         allowed = int(left_sec * 1000)
         if not 0.9 * self._allowed <= allowed <= self._allowed:
+            self._allowed = UNKNOWN
             self._writer.set_busy_timeout(allowed)
             self._allowed = allowed
 
     def _sync(self, level: int) -> None:
         """Have SQLite sync commits so, which it lets be changed only between transactions; told when it is another."""
         if level != self._synchronous:
+            self._synchronous = UNKNOWN  # if this is interrupted, it is told again
             self._writer.pragma("synchronous", level)
             self._synchronous = level
 
@@ -319,47 +320,52 @@ class SqliteStore:
         self._reached("gate")
         writer = self._transaction
         writer.cursor.execute("BEGIN IMMEDIATE")
+        writer.refuse_newer()
+        self._reached("begin")
+        writer.now = self.clock.now_us()
+        result = work(writer)
+        self._reached("commit")
         try:
-            self._reached("begin")
-            writer.now = self.clock.now_us()
-            result = work(writer)
-            self._reached("commit")
             writer.cursor.execute("COMMIT")
-        except BaseException:
-            if writer.connection.in_transaction:  # a full disk has rolled back already
-                writer.cursor.execute("ROLLBACK")
-            raise
+        except apsw.FullError:
+            raise  # the last page of the commit, which makes it one, was not written
+        except apsw.Error as error:
+            raise OutcomeUnknown(f"The commit on the board {self.path} failed: {error}.") from error
         return result
 
-    def _borrow(self) -> SqliteTransaction:
-        """A reader from the shelf, or a new one; as a pair of calls, for a context manager costs each read 2 us."""
-        with self._shelf:
-            if self._readers:
-                return self._readers.pop()
-        with translated(self.path):
-            return SqliteTransaction(self, open_connection(self.path, self.options))
+    def _borrow(self, into: list[SqliteTransaction]) -> None:
+        """Put a reader from the shelf, or a new one, into a list; a context manager would cost each read 2 us."""
+        try:
+            into.append(self._readers.popleft())
+        except IndexError:
+            with translated(self.path):
+                into.append(SqliteTransaction(self, open_connection(self.path, self.options)))
 
-    def _give_back(self, reader: SqliteTransaction) -> None:
-        with self._shelf:
-            if self._closed:
-                reader.connection.close()
-            else:
-                self._readers.append(reader)
+    def _give_back(self, readers: list[SqliteTransaction]) -> None:
+        """End the reader's transaction and put it on the shelf; nothing to do for an empty list."""
+        for reader in readers:
+            if reader.connection.in_transaction:  # some errors have ended it already
+                reader.cursor.execute("COMMIT")
+            self._readers.append(reader)
+        readers.clear()
+        while self._closed and self._readers:
+            self._readers.popleft().connection.close()
 
     def _own_folder(self) -> contextlib.AbstractContextManager[str]:
         """A folder of this user's own on the board's disk, where there is room for a board; it goes in the end."""
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 - it costs every start 5 ms, and few need it
-
         with translated(self.path):
+            from tempfile import TemporaryDirectory  # noqa: PLC0415 - it costs every start 5 ms, and few need it
+
             return TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
-        reader = self._borrow()
+        readers: list[SqliteTransaction] = []
         try:
-            yield reader.connection
+            self._borrow(readers)
+            yield readers[0].connection
         finally:
-            self._give_back(reader)
+            self._give_back(readers)
 
     def _sleeper(self, berth: Berth | None) -> SleepingWaiter:
         if isinstance(self.clock, CellClock):
@@ -369,7 +375,7 @@ class SqliteStore:
     def version(self) -> int:
         """A number that changes whenever anything is committed to the file by any connection."""
         self._ready()
-        with translated(self.path), self._shelf:
+        with translated(self.path), self._watching:
             if self._watcher is None:
                 self._watcher = open_connection(self.path, self.options)
             return int(self._watcher.pragma("data_version"))
@@ -379,17 +385,38 @@ class SqliteStore:
             raise ForkedBoard("The board was opened before this process was forked.")
         if self._closed:
             raise BoardClosed("The board is closed.")
-        if self._identity() != self._file:
-            raise BoardReplaced(f"The file {self.path} was deleted or replaced while the board was open.")
+        if not self._files.same():
+            self._look_again()
         if point:
             self._reached(point)
 
-    def _identity(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._name)  # noqa: PTH116 - on the way of every call; Path.stat costs twice as much
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return found.st_dev, found.st_ino
+    def _look_again(self) -> None:
+        """A file of the board is another than before: refuse to go on, or queue at the new gate."""
+        with translated(self.path):
+            changed = self._files.changed()
+            if self._turn.take(Patience(0)):  # else the next call does it
+                try:
+                    if changed.keys() == {GATE}:
+                        self._change_gate()
+                    else:
+                        self._rescue()
+                finally:
+                    self._turn.free()
+        for end in (end for end in changed if end != GATE):
+            raise BoardReplaced(f"The file {self.path}{end} was deleted or replaced while the board was open.")
+
+    def _change_gate(self) -> None:
+        """Go over to the gate that has the name now, at which newcomers queue: nothing but fairness depends on it."""
+        self._gate.close()
+        self._gate = Gate(Path(f"{self.path}{GATE}"))
+        self._gate.record(self.path)
+        self._files = BoardFiles(self.path)
+
+    def _typed(self, error: apsw.Error) -> StoreError:
+        """The store error for a driver error; a lock that was not to be had is told with its holder."""
+        if isinstance(error, apsw.BusyError):
+            return busy(self.path, holders.of_write_lock(self.path))
+        return typed(error, self.path)
 
     def _reached(self, point: str) -> None:
         if self.options.probe:

@@ -30,7 +30,8 @@ from agentmesh.store.unfinished import SIDE_FILES, free_place, give_name, unfini
 from agentmesh.upkeep import Backup
 
 if TYPE_CHECKING:
-    from agentmesh.store.sqlite import SqliteStore, SqliteTransaction
+    from agentmesh.store.sqlite import SqliteStore
+    from agentmesh.store.sqlite_transaction import SqliteTransaction
 
 PAGE_BYTES = 4096
 STRETCH_PAGES = 2000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from agentmesh.errors import (
     DiskFull,
     ForeignFile,
     ReadOnly,
+    ResourcesExhausted,
     StoreError,
     SumTooLarge,
     UnsupportedFileSystem,
 )
+from agentmesh.store.holders import Holder
 
 SUM_TOO_LARGE = ("integer overflow", "cannot store REAL value in INTEGER column")
 """What SQLite says where a SUM or an addition passes 64 bits; neither has an error code of its own."""
@@ -41,15 +44,19 @@ def typed(error: apsw.Error, path: Path) -> StoreError:
     """The store error for a driver error."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
-            return Busy(f"The board {path} was locked by another writer for too long.")
+            return busy(path)
         case apsw.FullError():
             return DiskFull(f"No space is left for the board {path}.")
         case apsw.NotADBError():
             return ForeignFile(f"{path} is not an AgentMesh board.")
         case apsw.CorruptError():
             return Corrupt(f"The board {path} is damaged.")
+        case apsw.CantOpenError() if exhausted():
+            return _exhausted(path)
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
             return _unwritable(error, path)
+        case apsw.NoMemError():
+            return ResourcesExhausted(f"The memory of this process is used up: the board {path} cannot be used.")
         case apsw.IOError() | apsw.ProtocolError():
             return _io(error, path)
         case apsw.SQLError() | apsw.ConstraintError() if str(error).startswith(SUM_TOO_LARGE):
@@ -62,11 +69,33 @@ def of_system(error: OSError, path: Path) -> StoreError:
     """The store error for what the system says of a file beside the board."""
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return ReadOnly(f"The board {path} cannot be opened for writing.")
+            return ReadOnly(f"The file {error.filename or path} cannot be opened for writing.")
+        case errno.EMFILE | errno.ENFILE:
+            return _exhausted(path)
         case errno.ENOSPC | errno.EDQUOT:
             return DiskFull(f"No space is left for the board {path}.")
         case _:
             return StoreError(f"The system does not give access to the board {path}: {error.strerror}.")
+
+
+def busy(path: Path, holder: Holder | None = None) -> Busy:
+    """The error of a call that waited too long for SQLite's lock; it names the process that has it, if known."""
+    by = f"by {holder}, " if holder else "by another writer "
+    hint = f"Let process {holder.pid} go on, or end it; this call had no effect." if holder and holder.idle else None
+    return Busy(f"The board {path} was locked {by}for too long.", hint=hint)
+
+
+def exhausted() -> bool:
+    """Whether this process cannot open one more file: SQLite says only that it could not open one."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
+def _exhausted(path: Path) -> ResourcesExhausted:
+    return ResourcesExhausted(f"This process may not open another file, and needs one for the board {path}.")
 
 
 def _unwritable(error: apsw.Error, path: Path) -> StoreError:

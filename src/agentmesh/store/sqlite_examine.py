@@ -16,7 +16,9 @@ import apsw
 
 from agentmesh.store import migrate
 from agentmesh.store.base import StoreOptions
+from agentmesh.store.files import GATE
 from agentmesh.store.filesystem import mount_type, why_unsupported
+from agentmesh.store.holders import of_gate, of_write_lock
 from agentmesh.store.observations import judged
 from agentmesh.store.sqlite_open import ENGINE, LOG_LIMIT, SYNCHRONOUS
 from agentmesh.upkeep import Observation
@@ -36,6 +38,7 @@ CLOSE_FOLDER = "Let nobody else write to the folder (chmod go-w): whoever can, c
 LONG_LOG = "Look for a reader that never ends; once it is gone, the next writes shorten the log."
 ROOM = "Delete other files: a log of many writers may take 64 MiB, and a board without room takes no writes."
 OTHER_SETTING = "Report it: AgentMesh opened this board and did not get what it set."
+CONTINUE = "Let this process go on (`kill -CONT`), or end it: others wait for it at each write."
 RESTORE = "Stop all agents and restore a backup."
 
 
@@ -61,6 +64,9 @@ def outside(path: Path, options: StoreOptions) -> list[Observation]:
     found: list[Observation] = []
     with contextlib.suppress(OSError):
         found.extend(_seen(real, options))
+    for name, holder in (("gate_holder", of_gate(Path(f"{real}{GATE}"))), ("writer", of_write_lock(real))):
+        if holder:
+            found.append(judged(name, str(holder), not holder.idle, CONTINUE, else_="warning"))
     return found
 
 

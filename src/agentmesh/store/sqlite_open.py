@@ -105,9 +105,18 @@ def _identify(connection: apsw.Connection, path: Path, options: StoreOptions) ->
         return 0
     if application != APPLICATION_ID:
         raise ForeignFile(f"{path} is a database of another application.")
+    refuse_newer(version, path)
+    return version
+
+
+def refuse_newer(version: int, path: Path) -> None:
+    """Refuse a schema that this AgentMesh does not know.
+
+    Raises:
+        NewerSchema: the board is of a later version.
+    """
     if version > migrate.newest(ENGINE):
         raise NewerSchema(f"{path} has schema {version}; this AgentMesh knows schemas up to {migrate.newest(ENGINE)}.")
-    return version
 
 
 def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -> None:
