@@ -1,16 +1,26 @@
 """Time and chance, the two things a board takes from outside; both are handed in, so a test can hold them.
 
-Nothing else in AgentMesh asks the system for the time or for randomness.
+Nothing else in AgentMesh asks the system for the time or for randomness. An instant comes from a `Clock`; a length of
+real time is a difference of two readings of `monotonic_sec`, which no step of the wall clock changes.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 import time
-from time import monotonic  # the real one, even where a test has put another into `time`
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from agentmesh.model import Micros
+
+# freezegun replaces `time.monotonic`, also where a module has imported it by name, and a module that is first imported
+# while time is frozen gets the replacement for good. Neither it nor time-machine touches this clock of the system.
+if sys.platform == "win32":
+    monotonic_sec: Callable[[], float] = time.monotonic
+else:
+    monotonic_sec: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -37,6 +47,14 @@ class SystemClock:
         return Micros(time.time_ns() // 1000)
 
 
+class MonotonicClock:
+    """Measures lengths of real time: its readings have no date, and only their differences mean anything."""
+
+    def now_us(self) -> Micros:
+        """Microseconds since an instant of the system's choice; never set back."""
+        return Micros(int(monotonic_sec() * 1_000_000))
+
+
 def system_chance() -> Chance:
     """The operating system's random source."""
     return random.SystemRandom()
@@ -51,12 +69,12 @@ class Patience:
     """A stretch of real time that several waits for locks share; nothing on a board depends on it."""
 
     def __init__(self, us: int) -> None:
-        self._end = monotonic() + us / 1_000_000
+        self._end = monotonic_sec() + us / 1_000_000
 
     @property
     def left_sec(self) -> float:
         """What is left of it."""
-        return max(self._end - monotonic(), 0.0)
+        return max(self._end - monotonic_sec(), 0.0)
 
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import monotonic
+
+from agentmesh.clock import monotonic_sec
 
 
 class Watch:
@@ -27,7 +28,7 @@ class Watch:
         """Act after so many seconds, unless it is set anew or cancelled."""
         self.begin()
         with self._changed:
-            self._due_sec, self._act = monotonic() + sec, act
+            self._due_sec, self._act = monotonic_sec() + sec, act
             self._changed.notify()
 
     def cancel(self) -> None:
@@ -46,7 +47,7 @@ class Watch:
     def _run(self) -> None:
         with self._changed:
             while not self._over:
-                left_sec = None if self._act is None or self._due_sec is None else self._due_sec - monotonic()
+                left_sec = None if self._act is None or self._due_sec is None else self._due_sec - monotonic_sec()
                 if left_sec is None or left_sec > 0:
                     self._changed.wait(left_sec)
                 elif self._act is not None:

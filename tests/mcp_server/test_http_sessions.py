@@ -17,6 +17,12 @@ PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
 
 
 @pytest.fixture(autouse=True)
+def idle_clock(board, clock, monkeypatch):
+    """How long a session is idle is real time; here the test turns it."""
+    monkeypatch.setattr(board.store, "monotonic", clock)
+
+
+@pytest.fixture(autouse=True)
 def sweeps(monkeypatch):
     """Let the sessions be swept often; the fixture waits until that has happened so many times more."""
     monkeypatch.setattr(app_module, "HOUSEKEEPING_SEC", 0.01)

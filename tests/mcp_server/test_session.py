@@ -65,6 +65,17 @@ def test_a_clock_that_is_set_back_renews_at_once(session, claim, clock):
     assert session.renew() == 20 * SECOND_US
 
 
+@pytest.mark.parametrize("step_sec", [-3600, 3600])
+def test_a_step_of_the_wall_clock_does_not_end_the_keepalive(board, clock, monkeypatch, step_sec):
+    """How long ago a task was named is real time, and so is the third of the lease."""
+    session = Session(board, keepalive_sec=900)
+    monkeypatch.setattr(session, "_keep", lambda _: None)
+    do(session, "create_task", title="a", id="a", lease_timeout_sec=60)
+    do(session, "claim_task", agent_id="ada")
+    clock.advance(step_sec)
+    assert 0 < session.renew() <= 20 * SECOND_US
+
+
 def test_renewal_ends_some_time_after_the_task_was_last_named(session, claim, clock):
     """The lease runs out; naming the task before that goes on with it."""
     claim()

@@ -1,4 +1,9 @@
-"""Waiting for the board: sleep until something is ready, or time makes it so, or the caller gives up."""
+"""Waiting for the board: sleep until something is ready, or time makes it so, or the caller gives up.
+
+A wait is as long in real time as it was asked to be, whatever the wall clock does meanwhile: its length is measured by
+`Store.monotonic`. The board's clock only says what is due. If it is set forward during a sleep, the waiter sees what
+has become due at the end of that sleep, after two seconds at the latest.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,7 @@ def until(
     Args:
         store: the board's store.
         ask: the question; it may write.
-        wait_us: how long to wait at most.
+        wait_us: how long to wait at most; in real time, on a test board by its clock.
         next_due: the next instant at which time alone may change the answer.
         worth_asking: a plain read that says whether asking could help; a waiter that is not poked looks here first.
         for_tasks: whether it is ready tasks that are waited for, so that whoever makes some ready wakes this waiter.
@@ -36,14 +41,14 @@ def until(
         return ask()
     waiter = store.waiter(for_tasks=for_tasks)
     try:
-        deadline = store.clock.now_us() + wait_us  # a test clock that is turned now waits for this waiter
+        deadline = store.monotonic.now_us() + wait_us  # a test clock that is turned now waits for this waiter
         answer = ask()
         due, stale = next_due(), False
         while not answer and not (cancel and cancel()):
-            now = store.clock.now_us()
-            if now >= deadline:
+            left_us = deadline - store.monotonic.now_us()
+            if left_us <= 0:
                 return ask() if stale else answer
-            poked = waiter.wait(min(deadline, deadline if due is None else max(due, now)) - now)
+            poked = waiter.wait(left_us if due is None else min(left_us, max(due - store.clock.now_us(), 0)))
             if cancel and cancel():
                 waiter.pass_on()
                 break

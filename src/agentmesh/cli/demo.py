@@ -24,7 +24,7 @@ from agentmesh.cli.graph import read_drawing
 from agentmesh.cli.records import event_word
 from agentmesh.cli.screen import Part, Screen
 from agentmesh.cli.text import count
-from agentmesh.clock import SystemClock
+from agentmesh.clock import MonotonicClock, SystemClock
 from agentmesh.errors import BoardExists, InvalidArgument
 from agentmesh.model import Event
 from agentmesh.rules import WARNING_PERCENT, WASTED
@@ -122,11 +122,11 @@ def _introduce(screen: Screen | None, board: Board, wanted: dict[str, Any], path
 
 
 def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen | None) -> Report:
-    clock = SystemClock()
-    start_us, cursor = clock.now_us(), board.status().last_seq
+    real, cursor = MonotonicClock(), board.status().last_seq
+    start_us, began_us = SystemClock().now_us(), real.now_us()
     with swarm(ROLES, path, wanted["plan"]) as agents:
         run = Run(board, agents, wanted, screen, start_us, cursor)
-        while clock.now_us() - run.start_us < _LONGEST_US:
+        while real.now_us() - began_us < _LONGEST_US:
             news = _news(run)
             for event in news:
                 _keep(run, event)
@@ -135,7 +135,7 @@ def _work_off(board: Board, wanted: dict[str, Any], path: Path, screen: Screen |
                 _kill_in_mid_task(run, event)
             if all(agent.ended() is not None for agent in agents.values()):
                 break
-    return _report(run, path, clock.now_us() - run.start_us)
+    return _report(run, path, real.now_us() - began_us)
 
 
 def _news(run: Run) -> list[Event]:

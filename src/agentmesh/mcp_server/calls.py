@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final
 
-from agentmesh.clock import Clock, Patience, SystemClock
+from agentmesh.clock import Clock, MonotonicClock, Patience
 from agentmesh.mcp_server.log import log_exception
 from agentmesh.mcp_server.protocol import (
     INTERNAL_ERROR,
@@ -82,13 +82,13 @@ class Calls:
             session: Whose calls they are.
             server: Who answers.
             notify: Takes messages that are no answers.
-            clock: What tells the time; the system's by default.
+            clock: What measures how long a call waits; real time by default.
             quiet: Whether the thread that reads has nothing more to read.
         """
         self._session = session
         self._server = server
         self._notify = notify
-        self._clock = clock or SystemClock()
+        self._clock = clock or MonotonicClock()
         self._quiet = quiet
         self._queue: SimpleQueue[Flight | None] = SimpleQueue()
         self._worker: threading.Thread | None = None

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from agentmesh.clock import monotonic_sec
 from agentmesh.mcp_server.lanes import Lanes
 from agentmesh.mcp_server.log import log_exception
 from agentmesh.mcp_server.protocol import Message
@@ -82,13 +83,13 @@ class Progress:
     def __init__(self, tell: Tell) -> None:
         self._say_it = tell
         self._loop = asyncio.get_running_loop()
-        self._began = self._told = self._loop.time()
+        self._began = self._told = monotonic_sec()
         self._over = False
         self._word: asyncio.Task[None] | None = None
 
     def tell(self) -> None:
         """Say a word if it is time; called from the thread that waits."""
-        now = self._loop.time()
+        now = monotonic_sec()
         if now - self._told >= PROGRESS_SEC:
             self._told = now
             self._loop.call_soon_threadsafe(self._say, round(now - self._began, 1))

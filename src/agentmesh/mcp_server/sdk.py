@@ -19,6 +19,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from agentmesh.clock import monotonic_sec
 from agentmesh.errors import Overloaded
 from agentmesh.mcp_server import about, resources
 from agentmesh.mcp_server.conversation import CAPABILITIES
@@ -118,8 +119,7 @@ class Desk:
         if tool is None:
             raise MCPError(code=INVALID_PARAMS, message="Unknown tool: name one that tools/list shows.")
         wait_sec = tool.wait_sec(arguments)
-        loop, result = asyncio.get_running_loop(), None
-        began = loop.time()
+        result, began_sec = None, monotonic_sec()
         try:
             result = await self._fly(
                 caller, context, lambda call: result_of(lambda: tool.run(call, arguments)), wait_sec
@@ -127,7 +127,7 @@ class Desk:
         except Overloaded as overloaded:
             result = tool_result(told(overloaded), is_error=True)
         finally:
-            self._observe(tool.name, result, loop.time() - began, wait_sec > 0)
+            self._observe(tool.name, result, monotonic_sec() - began_sec, wait_sec > 0)
         return types.CallToolResult.model_validate(result)
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:

@@ -39,19 +39,23 @@ ENDED_BY_HOLDER: Final = frozenset({"completed", "failed", "released", "split"})
 
 @dataclass(slots=True)
 class Held:
-    """A lease that this session claimed. `over` when there is nothing left to renew."""
+    """A lease that this session claimed. `over` when there is nothing left to renew.
+
+    `named_us` and `renewed_us` are readings of the session's clock, not instants of the board; `length_us` is how long
+    the lease lasts from its last renewal.
+    """
 
     lease: Lease
     timeout_us: int
+    length_us: int
     named_us: int
     renewed_us: int
     over: bool = False
 
     def due_in_us(self, now_us: int) -> int:
-        """Until the next renewal, a third of the lease after the last; at once if the clock was set back."""
+        """Until the next renewal, a third of the lease after the last; at once if a test set the clock back."""
         since_us = now_us - self.renewed_us
-        length_us = min(self.timeout_us, self.lease.expires_us - self.renewed_us)
-        return max(length_us // 3 - since_us, 0) if since_us >= 0 else 0
+        return max(self.length_us // 3 - since_us, 0) if since_us >= 0 else 0
 
 
 class Session:
@@ -74,13 +78,13 @@ class Session:
                 first call names, and no other.
             profile: What it is shown.
             keepalive_sec: How long after the last call that named a task its lease is renewed; 0 for not at all.
-            clock: What tells the time; the board's by default.
+            clock: What measures the time between renewals; by default real time, and on a test board its clock.
         """
         self.board = board
         self.agent = agent
         self.profile: Profile = profile
         self._keepalive_us = int(keepalive_sec * 1_000_000)
-        self._clock = clock or board.store.clock
+        self._clock = clock or board.store.monotonic
         self._held: dict[tuple[str, str], Held] = {}
         self._lock = threading.Lock()
         self._alarm: Alarm | None = None
@@ -103,7 +107,8 @@ class Session:
     def remember(self, agent_id: str, claim: Claim) -> None:
         """Keep a claim's token, and renew its lease from now on."""
         now_us = self._clock.now_us()
-        held = Held(claim.lease, claim.task.lease_timeout_us, now_us, now_us)
+        timeout_us = claim.task.lease_timeout_us
+        held = Held(claim.lease, timeout_us, self._length_us(claim.lease, timeout_us), now_us, now_us)
         with self._lock:
             self._held[agent_id, claim.task.id] = held
             self._forget_oldest()
@@ -198,6 +203,7 @@ class Session:
         held.renewed_us = now_us
         try:
             held.lease = self.board.heartbeat(held.lease)
+            held.length_us = self._length_us(held.lease, held.timeout_us)
         except LeaseLost as lost:
             held.over = True
             if lost.outcome not in ENDED_BY_HOLDER:
@@ -209,6 +215,10 @@ class Session:
             log(f"keepalive: {error.message} It will be tried again.")
         except Exception:  # noqa: BLE001 - the other leases still want to be renewed
             log_exception("keepalive")
+
+    def _length_us(self, lease: Lease, timeout_us: int) -> int:
+        """How long a lease that was just renewed lasts; less than its timeout only where its hold ends before."""
+        return max(min(timeout_us, lease.expires_us - self.board.store.clock.now_us()), 0)
 
     def _forget_oldest(self) -> None:
         while len(self._held) > REMEMBERED:

@@ -114,6 +114,8 @@ class Store(Protocol):
     name: str
     schema: int
     clock: Clock
+    monotonic: Clock
+    """Measures lengths of time: waits and timers. It is real time, whatever `clock` says, except on a clock cell."""
     chance: Chance
     on_test_clock: bool
     writes: bool

@@ -68,6 +68,7 @@ class SqliteStore:
                 self._writer.close()
                 raise
         self.clock = self._timing.clock
+        self.monotonic = self._timing.monotonic
         self.on_test_clock = self._timing.turned
         self.writes = self._timing.writes
         self._transaction = SqliteTransaction(self, self._writer)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentmesh.cell import VARIABLE, CellClock, cell_path
-from agentmesh.clock import Clock, SystemClock
+from agentmesh.clock import Clock, MonotonicClock, SystemClock
 from agentmesh.errors import InvalidArgument, OnTestClock
 
 FACT: Final = "test_clock"
@@ -26,6 +26,11 @@ class Timing(NamedTuple):
     turned: bool = False
     writes: bool = True
     own: bool = False
+
+    @property
+    def monotonic(self) -> Clock:
+        """What measures lengths of time: real time, also where a clock was handed in; the cell on a test board."""
+        return self.clock if isinstance(self.clock, CellClock) else MonotonicClock()
 
 
 def refuse_strange(path: Path, given: Clock | None) -> None:

@@ -13,6 +13,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Scope, Send
 
 from agentmesh.board.facade import Board
+from agentmesh.clock import monotonic_sec
 from agentmesh.errors import AgentMeshError
 from agentmesh.mcp_server import about
 from agentmesh.mcp_server.http import metrics
@@ -60,7 +61,7 @@ class App:
             max_sessions=2 * MOST_SESSIONS,  # to the SDK each request without one is a session until it is refused
             max_request_body_size=MOST_BODY,
         )
-        self._sessions = Sessions(self._new_session, self._end_session, serving.board.store.clock)
+        self._sessions = Sessions(self._new_session, self._end_session, serving.board.store.monotonic)
         self._metrics.watch("agentmesh_http_sessions", "Open sessions.", lambda: len(self._sessions))
         self._metrics.watch("agentmesh_http_exchanges", "Requests under way.", lambda: len(self._open))
         self._metrics.watch("agentmesh_waiting_calls", "Calls that wait.", lambda: self.lanes.waiting)
@@ -125,7 +126,7 @@ class App:
 
     async def _mcp(self, exchange: Exchange) -> None:
         if exchange.token is not None:
-            self._doorkeeper.take_turn(exchange.token, asyncio.get_running_loop().time())
+            self._doorkeeper.take_turn(exchange.token, monotonic_sec())
         if exchange.scope["method"] == "POST":
             check_json(exchange)
         body = await exchange.body(MOST_BODY, BODY_SEC)

@@ -61,7 +61,7 @@ class Sessions:
     Args:
         new: makes what is remembered of an agent under a profile, or of a caller without a token.
         end: ends a session of the protocol.
-        clock: by which sessions age.
+        clock: what measures for how long they are idle.
     """
 
     def __init__(
