@@ -1,11 +1,13 @@
 """The queue of writers is fairness only: it orders those who come, and whoever cannot get through goes on without."""
 
 import fcntl
+import os
 import signal
 import subprocess
 import sys
 import threading
 
+import freezegun
 import pytest
 
 from agentmesh.store.base import POINTS, StoreOptions
@@ -167,6 +169,21 @@ def test_who_had_to_queue_goes_on_for_a_slice(gates, is_free):
     assert two.enter(PATIENCE_SEC)
     two.leave()
     assert two.enter(0) or is_free()
+
+
+def test_a_slice_ends_while_time_is_frozen(gates, is_free):
+    """A process whose test has frozen the clock does not keep the others out."""
+    with freezegun.freeze_time("2026-01-01"):
+        one, two = gates(), gates()
+        with one.turn(0):
+            queued = threading.Thread(target=lambda: two.enter(PATIENCE_SEC) and two.leave())
+            queued.start()
+            while not (two._usher and two._usher.queueing):
+                os.sched_yield()
+        queued.join(PATIENCE_SEC)
+        assert one.enter(PATIENCE_SEC)
+        one.leave(at_once=True)
+    until(is_free)
 
 
 def test_a_slice_ends_when_nothing_comes(gates, is_free):

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from agentmesh.clock import monotonic_sec
 from agentmesh.store import files, holders
 
 try:
@@ -108,7 +109,7 @@ class Gate:
         if usher is None:
             usher = self._usher = _Usher(self._fd, self._path)
         granted = usher.queue(timeout_sec)
-        self._began = time.monotonic()
+        self._began = monotonic_sec()
         if not own:
             self._queued = self._began
         return granted
@@ -131,7 +132,7 @@ class Gate:
         self._state = OUT
 
     def _leave(self, *, at_once: bool) -> None:
-        self._left = time.monotonic()
+        self._left = monotonic_sec()
         if at_once:
             self._began = 0.0
         if self._direct:
@@ -156,12 +157,12 @@ class Gate:
 
         The kernel gives a free lock to whoever asks first, and a process that is awake would always be first.
         """
-        now = time.monotonic()
+        now = monotonic_sec()
         if now - self._left > IDLE_SEC:
             self._began = now
         elif now - self._began >= (SLICE_SEC if self.contended else LONE_SLICE_SEC):
             time.sleep(YIELD_SEC)
-            self._began = time.monotonic()
+            self._began = monotonic_sec()
 
     @contextlib.contextmanager
     def checkpointer(self) -> Iterator[bool]:
@@ -287,7 +288,7 @@ class _Usher:
         """A transaction is over: keep the lock for another, unless the slice is over too."""
         with self._mutex:
             self._inside = False
-            self._left = time.monotonic()
+            self._left = monotonic_sec()
             if self._left >= self._slice_end or self._closing:
                 self._let_go()
 
@@ -353,7 +354,7 @@ class _Usher:
                 self._holding = self._inside = self._wanted
                 if self._wanted:
                     self._wanted = False
-                    self._slice_end = time.monotonic() + SLICE_SEC
+                    self._slice_end = monotonic_sec() + SLICE_SEC
                     _ring(self._granted)
                 else:
                     self._let_go()
@@ -367,7 +368,7 @@ class _Usher:
         while self._holding:
             time.sleep(IDLE_SEC)
             with self._mutex:
-                if self._holding and not self._inside and time.monotonic() - self._left >= IDLE_SEC:
+                if self._holding and not self._inside and monotonic_sec() - self._left >= IDLE_SEC:
                     self._let_go()
 
 
