@@ -114,6 +114,14 @@ DAMAGE = {
             "UPDATE task SET parents = 1, unmet = 1 WHERE id = 'held'",
         ],
     ),
+    "check_p4_early after a parent was reopened": (
+        "P4",
+        "held was handed out",
+        [
+            f"INSERT INTO edge VALUES ({PK.format('held')}, {PK.format('reopened')}, 'completed')",
+            "UPDATE task SET parents = 1, unmet = 1 WHERE id = 'held'",
+        ],
+    ),
     "check_p4_stuck": (
         "P4",
         "ready is blocked although nothing holds it",

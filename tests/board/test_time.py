@@ -118,6 +118,20 @@ def test_agents_with_clocks_that_disagree_are_kept_apart_by_fences(board_path):
         assert violations(here) == {}
 
 
+@pytest.mark.parametrize("pruned", [False, True])
+def test_a_parent_that_is_reopened_after_a_step_back_accuses_nobody(board, clock, pruned):
+    """Its child runs, having waited for it: the history says so, or is gone, and the instants say the opposite."""
+    put(board, "p", "c: p")
+    claimed(board, "p").complete()
+    claimed(board, "c")
+    if pruned:
+        clock.advance(10)
+        board.prune(older_than_sec=1_000_000, events_older_than_sec=1)
+    clock.advance(-3600)
+    board.reopen_task("p")
+    assert violations(board) == {}
+
+
 def test_a_clock_that_is_set_back_brings_nothing_down(board, clock):
     """Leases live longer, times come later; everything can still be ended."""
     put(board, "a")

@@ -660,6 +660,16 @@ def test_a_pruned_past_is_no_lie(board, clock):
     assert report.not_observable == (f"what happened before event {report.first}: it was pruned",)
 
 
+def test_a_parent_that_ended_in_the_pruned_past_is_not_counted_as_open(board, clock):
+    """Another parent is known and still open; how many dependencies are unmet, the history then does not tell."""
+    put(board, "old")
+    board.cancel_task("old")
+    clock.advance(100)
+    put(board, "new", "child: old:finished new:finished")
+    board.prune(older_than_sec=50)
+    assert History(board).check().first > 1
+
+
 def test_a_history_that_was_read_before_a_prune_is_kept(board, clock, history):
     """Whoever has seen the beginning judges all of it."""
     worked(board, clock)

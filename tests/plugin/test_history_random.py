@@ -252,6 +252,19 @@ class Wanderer:
     }
 
 
+class Jumpy(Wanderer):
+    """The same on a clock that is set back or forward by hours between any two calls."""
+
+    STEPS_SEC = (-90_000, -7200, -3600, -61, 61, 3600, 7200, 90_000)
+
+    def walk(self, steps):
+        """So many steps, before each of them perhaps one of the clock."""
+        for _ in range(steps):
+            if self.flip():
+                self.clock.advance(self.any(*self.STEPS_SEC))
+            super().walk(1)
+
+
 class Leaps:
     """A test's clock that leaps, for the walker visits no deadline on its way."""
 
@@ -291,6 +304,15 @@ def test_no_history_of_a_board_raises_a_false_alarm(tmp_path, seed):
         board.store._writer.pragma("synchronous", 0)
         history = walk_and_check(board, Wanderer(board, clock, seed, back=seed % 3 == 2))
         assert "heartbeat" not in history.kinds()
+
+
+@SEEDS
+def test_no_step_of_the_clock_raises_a_false_alarm(tmp_path, seed):
+    """Neither the check of the rows nor that of the history trusts instants to be in the order of the calls."""
+    clock = TurnableClock()
+    with open_board(tmp_path / "board.db", clock, seed=seed) as board:
+        board.store._writer.pragma("synchronous", 0)
+        walk_and_check(board, Jumpy(board, clock, 2000 + seed, back=True))
 
 
 @SEEDS

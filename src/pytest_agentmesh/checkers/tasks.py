@@ -122,10 +122,12 @@ class Graph:
                 return f"{parent} to end as {condition}, and that is {self.state(above) or above.phase}"
         return "" if unknown else None
 
-    def count_unmet(self, task: PlainTask) -> int:
-        """How many dependencies hold the task."""
-        above = ((self.tasks.get(parent), condition) for parent, condition in task.parents.items())
-        return sum(parent is None or parent.phase not in MET[condition] for parent, condition in above)
+    def count_unmet(self, task: PlainTask) -> int | None:
+        """How many dependencies hold the task; None where the history does not tell the state of each."""
+        above = [(self.tasks.get(parent), condition) for parent, condition in task.parents.items()]
+        if any(parent is None or parent.phase is None for parent, _ in above):
+            return None
+        return sum(parent is not None and parent.phase not in MET[condition] for parent, condition in above)
 
     def impossible(self, task: PlainTask) -> str | None:
         """A parent whose end means that the task can never run; None where there is none."""

@@ -64,12 +64,17 @@ SELECT task.id FROM task WHERE task.state IN ('pending', 'scheduled') AND task.u
 
 -- name: check_p4_early
 -- Tasks that were handed out before their dependencies allowed it: an edge holds them, and its parent was not reopened since.
+-- The history says which came first: instants do not, for the clock may have been set back. Where the hand-out is pruned
+-- from it, a parent that was ever reopened accuses nobody.
 SELECT DISTINCT child.id FROM attempt
   JOIN task AS child ON child.pk = attempt.task_pk
   JOIN edge ON edge.child_pk = child.pk
   JOIN task AS parent ON parent.pk = edge.parent_pk
  WHERE attempt.outcome IS NULL AND parent.state NOT IN ('completed', 'failed', 'cancelled')
-   AND (parent.opened_us IS NULL OR parent.opened_us < attempt.started_us)
+   AND (parent.opened_us IS NULL
+        OR COALESCE((SELECT seq FROM event WHERE kind = 'task_reopened' AND task_id = parent.id ORDER BY seq DESC LIMIT 1), 0)
+         < (SELECT seq FROM event WHERE kind = 'task_claimed' AND task_id = child.id AND fence = attempt.fence
+             ORDER BY seq DESC LIMIT 1))
  ORDER BY child.id
 
 -- name: check_p4_stuck
