@@ -670,6 +670,16 @@ def test_a_parent_that_ended_in_the_pruned_past_is_not_counted_as_open(board, cl
     assert History(board).check().first > 1
 
 
+def test_a_cycle_through_a_pruned_task_is_none(board, history):
+    """Its edges went with it."""
+    put(board, "a", "between: a:finished", "c: between:finished", "open: a c:finished")
+    board.cancel_task("between")
+    board.cancel_task("c")
+    assert board.prune(older_than_sec=0, events_older_than_sec=1_000_000).plans == {"default": 1}
+    board.add_dependency("a", "c", condition="finished")
+    assert history.check().compared
+
+
 def test_a_history_that_was_read_before_a_prune_is_kept(board, clock, history):
     """Whoever has seen the beginning judges all of it."""
     worked(board, clock)

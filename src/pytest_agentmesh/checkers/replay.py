@@ -113,7 +113,7 @@ class Replay:
             self._promised |= task.parents.keys() - self.graph.tasks.keys()
         if self.graph.awaited(name):  # else it closes no circle, and a chain of thousands is walked only once
             for parent in task.parents:
-                self.graph.refuse_cycle(name, parent)
+                self.graph.refuse_cycle(name, parent, self.ground.gone)
         self._told(event, task, data["state"])
         if (parent := self.graph.impossible(task)) is not None:
             self._doom(event, task, parent)
@@ -253,8 +253,7 @@ class Replay:
         hold(parent not in task.parents, "P4", f"one edge from {parent} to {task.id}", "a second one")
         there = parent in self.graph.tasks or not self.ground.whole
         hold(there, "P4", "every dependency to be on the board", f"{parent} was never created")
-        if not self.ground.gone(parent):
-            self.graph.refuse_cycle(task.id, parent)
+        self.graph.refuse_cycle(task.id, parent, self.ground.gone)
         state = self._state(task)
         self.graph.connect(task, parent, condition)
         task.weak = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -150,8 +150,8 @@ class Graph:
             return None
         return task.timing
 
-    def refuse_cycle(self, child: str, parent: str) -> None:
-        """Go on if the new parent does not wait for the child.
+    def refuse_cycle(self, child: str, parent: str, gone: Callable[[str], bool]) -> None:
+        """Go on if the new parent does not wait for the child; a task that is gone lost its edges when it was pruned.
 
         Raises:
             Violation: it does.
@@ -159,7 +159,7 @@ class Graph:
         seen, queue = {parent}, [parent]
         for name in queue:  # it grows as we go
             hold(name != child, "P4", "a graph without cycles", f"{child} waits for {parent}, which waits for {child}")
-            above = self.tasks.get(name)
+            above = None if gone(name) else self.tasks.get(name)
             for higher in above.parents if above else ():
                 if higher not in seen:
                     seen.add(higher)
