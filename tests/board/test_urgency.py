@@ -1,5 +1,6 @@
 """Urgency: the highest priority among a task and everything that waits for it, whatever happens to the graph."""
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentmesh.model import FINAL
@@ -117,6 +118,67 @@ def test_a_completed_child_lends_nothing_to_a_reopened_parent(board):
     assert board.reopen_task("a").urgency == 0
 
 
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel", "split"])
+def test_a_child_that_ends_after_its_parent_was_reopened_lends_no_more(board, end):
+    """The parent is as urgent as what is still open makes it, and so is what the parent waits for."""
+    chain(board, 0, 0, 5)
+    done(board, "a")
+    done(board, "b")
+    child = claimed(board, "c")
+    board.reopen_task("a")
+    board.reopen_task("b")
+    assert urgencies(board) == {"a": 5, "b": 5, "c": 5}
+    ends = {
+        "complete": child.complete,
+        "fail": lambda: child.fail("x", retry=False),
+        "cancel": lambda: board.cancel_task("c"),
+        "split": lambda: child.split([{"title": "s", "id": "s"}]),
+    }
+    ends[end]()
+    lent = {"a": 5, "b": 5, "c": 5, "s": 5} if end == "split" else {"a": 0, "b": 0}
+    assert (urgencies(board), violations(board)) == (lent, {})
+
+
+def test_a_split_task_that_is_completed_while_a_part_is_reopened_lends_no_more(board):
+    """The parts are parents, too."""
+    put(board, "c", priority=5)
+    claimed(board, "c").split([{"title": "s", "id": "s"}])
+    done(board, "s")
+    claim = claimed(board, "c")
+    board.reopen_task("s")
+    claim.complete()
+    assert (urgencies(board), violations(board)) == ({"s": 0}, {})
+
+
+def test_completing_a_task_looks_at_its_parents_only_when_one_is_open(board_path, clock):
+    """What every completion would pay for, only that of a task with a reopened parent does."""
+    probe = Statements()
+    with open_board(board_path, clock, probe=probe) as board:
+        chain(board, 0, 5)
+        done(board, "a")
+        claim = claimed(board, "b")
+        probe.seen.clear()
+        claim.complete()
+        assert not {"do:raised_parents", "do:parents_of", "do:urgency_below"} & set(probe.seen)
+        board.reopen_task("b")
+        claim = claimed(board, "b")
+        board.reopen_task("a")
+        probe.seen.clear()
+        claim.complete()
+        assert "do:raised_parents" in probe.seen
+
+
+class Statements:
+    """Remembers at which points of the store a call came by."""
+
+    def __init__(self):
+        self.seen = []
+
+    def reached(self, point):
+        """One more."""
+        self.seen.append(point)
+
+
 def test_a_reopened_child_lends_its_urgency_again(board):
     """Up to the open ancestors."""
     chain(board, 0, 0, 9)
@@ -164,7 +226,7 @@ def test_a_diamond_is_lowered_once_and_right(board):
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "remove", "priority", "cancel", "complete", "fail", "reopen"]),
+        st.sampled_from(["add", "remove", "priority", "cancel", "claim", "complete", "fail", "reopen", "reopen"]),
         st.integers(0, 6),
         st.integers(0, 6),
         st.integers(-2, 5),
@@ -173,11 +235,12 @@ STEPS = st.lists(
 )
 
 
-def try_step(board, how, one, two, number):
+def try_step(board, claims, step):
     """Do something to a graph of seven tasks; edges run from higher to lower numbers, so they close no circle."""
+    how, one, two, number = step
     name, other = f"t{max(one, two)}", f"t{min(one, two)}"
     state = board.get_task(name).state
-    if how == "add" and one != two and state not in FINAL:
+    if how == "add" and one != two and state not in FINAL and state != "in_progress":
         board.add_dependency(name, other, condition="finished")
     elif how == "remove" and one != two and state not in FINAL:
         board.remove_dependency(name, other)
@@ -185,8 +248,10 @@ def try_step(board, how, one, two, number):
         board.update_task(name, priority=number)
     elif how == "cancel" and state not in FINAL:
         board.cancel_task(name)
-    elif how in ("complete", "fail") and state == "pending":
-        claim = claimed(board, name)
+    elif how == "claim" and state == "pending":
+        claims[name] = claimed(board, name)
+    elif how in ("complete", "fail") and state in ("pending", "in_progress"):
+        claim = claims[name] if state == "in_progress" else claimed(board, name)
         _ = claim.complete() if how == "complete" else claim.fail("x", retry=False)
     elif how == "reopen" and state in FINAL:
         board.reopen_task(name)
@@ -198,8 +263,9 @@ def test_whatever_happens_to_a_graph_its_urgencies_are_right(tmp_path_factory, s
     """After each step every open task is as urgent as the highest priority at or below it."""
     with open_board(tmp_path_factory.mktemp("urgency") / "board.db", TurnableClock()) as board:
         put(board, *[f"t{n}" for n in range(7)])
+        claims = {}
         for step in steps:
-            try_step(board, *step)
+            try_step(board, claims, step)
             assert violations(board) == {}
 
 

@@ -9,7 +9,7 @@ from agentmesh.patterns import overlap
 
 FINAL = ("completed", "failed", "cancelled")
 MET = {"completed": ("completed",), "failed": ("failed",), "finished": FINAL}
-REFUNDS = {"released": 20, "infra": 10, "quota": 10}
+REFUNDS = {"released": 20, "split": 20, "infra": 10, "quota": 10}
 
 
 @dataclass
@@ -29,6 +29,8 @@ class PlainTask:
     refunds: dict = field(default_factory=dict)
     end: str | None = None
     ended: int = 0
+    root: str | None = None
+    result: object = None
     held: tuple | None = None
     averse: dict = field(default_factory=dict)
 
@@ -66,6 +68,20 @@ class PlainBoard:
         """Whether `start` waits, over any edges, for `goal`."""
         return start == goal or any(self.reaches(parent, goal) for parent in self.tasks[start].parents)
 
+    def impossible(self, task):
+        """The parents that ended as the task did not wait for."""
+        ends = [(parent, self.tasks[parent].end, condition) for parent, condition in task.parents.items()]
+        return [parent for parent, end, condition in ends if end and end not in MET[condition]]
+
+    def carried(self, task):
+        """What a claim hands over of the parents that have ended: each with its end, and its result if it completed."""
+        parents = sorted((self.tasks[parent] for parent in task.parents), key=lambda parent: parent.age)
+        return [
+            (parent.name, parent.end, parent.result if parent.end == "completed" else None)
+            for parent in parents
+            if parent.end
+        ]
+
     def blocked_by_paths(self, task):
         """Whether a running task writes what this one would write."""
         running = [other for other in self.tasks.values() if other.held and other is not task]
@@ -98,16 +114,23 @@ class PlainBoard:
         elif not task.end and self.ends[parent] not in MET[condition]:
             self.finish(task, "cancelled")
 
-    def doom(self, task):
-        """Cancel a task that can never run, and so on down."""
-        if not task.end and any(self.tasks[p].end and self.tasks[p].end not in MET[c] for p, c in task.parents.items()):
-            self.finish(task, "cancelled")
+    def doom(self, task, root=None):
+        """Cancel a task that can never run, and so on down; the root is the task whose end began it."""
+        never = self.impossible(task)
+        if never and not task.end:
+            self.finish(task, "cancelled", root=root or never[0])
 
-    def finish(self, task, end):
+    def finish(self, task, end, root=None, result=None):
         """End a task and tell its children."""
-        task.end, task.ended, task.held = end, self.now, None
+        task.end, task.ended, task.held, task.root, task.result = end, self.now, None, root, result
         for child in self.children(task):
-            self.doom(child)
+            self.doom(child, root or task.name)
+
+    def cancel_all(self):
+        """End all that is open, oldest first."""
+        for task in self.tasks.values():
+            if not task.end:
+                self.finish(task, "cancelled")
 
     def hand_out(self, task, agent):
         """Open an attempt."""
@@ -132,9 +155,15 @@ class PlainBoard:
         for task in sorted(due, key=lambda task: (task.held[1], task.age)):
             self.put_back(task)
 
-    def reopen(self, task):
-        """Bring a final task back."""
-        task.end, task.charged, task.refunds = None, 0, {}
+    def reopen(self, task, *, cascade=False):
+        """Bring a final task back, and on request what was cancelled because of it."""
+        task.end, task.root, task.charged, task.refunds = None, None, 0, {}
+        opened = [task]
+        for parent in opened if cascade else []:
+            for child in self.children(parent):
+                if child.end == "cancelled" and child.root == task.name and not self.impossible(child):
+                    self.reopen(child)
+                    opened.append(child)
 
     def prune(self, age_us):
         """Forget what ended long enough ago, but for how it ended, unless an open task waits for it."""
@@ -143,4 +172,6 @@ class PlainBoard:
                 self.ends[task.name] = task.end
                 for child in self.children(task):
                     del child.parents[task.name]
+                for other in self.tasks.values():
+                    other.root = None if other.root == task.name else other.root
                 del self.tasks[task.name]

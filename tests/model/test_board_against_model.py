@@ -11,28 +11,31 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from agentmesh.errors import CycleRefused, LeaseLost, Pruned, WrongState
 from agentmesh.model import CONDITIONS
-from tests.model.plain import FINAL, MET, PlainBoard
+from tests.model.plain import FINAL, REFUNDS, PlainBoard
 from tests.support.boards import open_board, violations
 from tests.support.clock import TurnableClock
 
 LEASE_SEC = 60
 AGENTS = st.sampled_from(["ada", "bob"])
-ABLE = st.sampled_from([frozenset(), frozenset({"gpu"}), frozenset({"gpu", "web"})])
+ABLE = st.sampled_from([frozenset(), frozenset(), frozenset({"gpu"}), frozenset({"gpu", "web"})])
+WAITS = st.sampled_from([*CONDITIONS, "completed", "completed"])
 WRITES = st.sampled_from([(), (), (), ("src/**",), ("src/a.py",), ("src/b.py", "log.md"), ("log.md",)])
 
 
-class BoardAgainstModel(RuleBasedStateMachine):
-    """Every rule does the same to both; the invariant compares all that can be seen."""
+class GraphAgainstModel(RuleBasedStateMachine):
+    """What ends, opens and ties tasks, in every order, at one instant; the invariant compares all that can be seen."""
 
-    @initialize()
-    def start(self):
-        """An empty board on a clock that stands still."""
+    @initialize(data=st.data(), most=st.integers(2, 6))
+    def start(self, data, most):
+        """A board on a clock that stands still, with a few tasks that anybody can do."""
         self.folder = tempfile.TemporaryDirectory()
         self.clock = TurnableClock()
         self.board = open_board(Path(self.folder.name) / "board.db", self.clock)
         self.model = PlainBoard(LEASE_SEC * 1_000_000)
         self.model.now = self.clock.now_us()
         self.leases = []
+        for _ in range(most):
+            self.put(data, WAITS, priority=data.draw(st.integers(-2, 3)), max_attempts=3)
 
     def teardown(self):
         """Close what was opened."""
@@ -44,6 +47,207 @@ class BoardAgainstModel(RuleBasedStateMachine):
         """Some task of the model."""
         return self.model.tasks[data.draw(st.sampled_from(sorted(self.model.tasks)))]
 
+    def put(self, data, conditions, delay=0, **said):
+        """Put a task on both boards, which may wait for any that is or was there; its name."""
+        name = f"t{self.model.ever}"
+        names = sorted({**self.model.tasks, **self.model.ends})
+        parents = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names else []
+        edges = {parent: data.draw(conditions) for parent in parents}
+        not_before = self.model.now + delay * 1_000_000 if delay else 0
+        self.board.create_task(
+            name,
+            id=name,
+            depends_on=[f"{parent}:{condition}" for parent, condition in edges.items()],
+            **{field: sorted(value) if field == "requires" else value for field, value in said.items()},
+            **({"not_before": not_before / 1_000_000} if delay else {}),
+        )
+        self.model.create(name, edges, **said, not_before=not_before)
+
+    @rule(data=st.data(), priority=st.integers(-2, 5))
+    def add(self, data, priority):
+        """A task that anybody can do now, or once what it waits for has ended."""
+        self.put(data, WAITS, priority=priority)
+
+    @precondition(lambda self: self.open())
+    @rule(data=st.data())
+    def begin(self, data):
+        """Some task, after all that it waits for."""
+        self.work_up_to(data.draw(st.sampled_from(self.open())))
+
+    def open(self):
+        """The tasks that are not final."""
+        return [task for task in self.model.tasks.values() if not task.end]
+
+    def work_up_to(self, task):
+        """End what a task waits for as it should, and claim it, if it then can be."""
+        for parent, condition in list(task.parents.items()):
+            above = self.model.tasks[parent]
+            if not above.end and not task.end and self.work_up_to(above):
+                self.finish(above, "failed" if condition == "failed" else "completed", {"for": task.name})
+        if self.model.state(task) == "pending" and not self.model.blocked_by_paths(task):
+            claim = self.board.claim_task("ada", task_id=task.name, capabilities=["gpu", "web"])
+            self.model.hand_out(task, "ada")
+            self.leases.append(claim.lease)
+        return task.held
+
+    def finish(self, task, end, result=None):
+        """End a task that is being worked on."""
+        if end == "completed":
+            self.board.complete_task(self.lease(task), result)
+        else:
+            self.board.fail_task(self.lease(task), "boom", retry=False)
+        self.model.finish(task, end, result=result if end == "completed" else None)
+
+    def held(self):
+        """The tasks that are being worked on."""
+        return [task for task in self.model.tasks.values() if task.held]
+
+    def lease(self, task):
+        """The lease of the attempt that holds a task."""
+        return next(lease for lease in self.leases if (lease.task_id, lease.fence) == (task.name, task.fence))
+
+    @precondition(lambda self: self.held())
+    @rule(data=st.data(), end=st.sampled_from(["completed", "completed", "failed"]), result=st.sampled_from([None, 1]))
+    def end_one(self, data, end, result):
+        """A task that is being worked on, whatever has become of its parents meanwhile."""
+        self.finish(data.draw(st.sampled_from(self.held())), end, result)
+
+    @precondition(lambda self: self.held())
+    @rule(data=st.data(), priority=st.integers(-2, 5))
+    def split(self, data, priority):
+        """A task that is being worked on, into one that may wait for others."""
+        task = data.draw(st.sampled_from(self.held()))
+        others = sorted({*self.model.tasks, *self.model.ends} - {task.name})
+        parents = data.draw(st.lists(st.sampled_from(others), max_size=2, unique=True)) if others else []
+        refunded = task.refunds.get("split", 0) < REFUNDS["split"]
+        expected = None
+        if task.charged - refunded >= task.max_attempts:
+            expected = WrongState
+        elif any(self.model.reaches(parent, task.name) for parent in parents if parent in self.model.tasks):
+            expected = CycleRefused
+        name = f"t{self.model.ever}"
+        wish = {"title": name, "id": name, "priority": priority, "depends_on": parents}
+        with pytest.raises(expected) if expected else contextlib.nullcontext():
+            self.board.split_task(self.lease(task), [wish])
+        if not expected:
+            self.model.put_back(task, "split")
+            self.model.create(name, dict.fromkeys(parents, "completed"), priority=priority)
+            task.parents[name] = "finished"
+
+    @precondition(lambda self: self.model.tasks)
+    @rule(data=st.data())
+    def cancel(self, data):
+        """An open task, and what can then never run."""
+        task = self.any_task(data)
+        if task.end in ("completed", "failed"):
+            with pytest.raises(WrongState):
+                self.board.cancel_task(task.name)
+            return
+        self.board.cancel_task(task.name)
+        if not task.end:
+            self.model.finish(task, "cancelled")
+
+    @precondition(lambda self: len(self.model.tasks) > 7)
+    @rule()
+    def cancel_plan(self):
+        """All that is open."""
+        count = sum(not task.end for task in self.model.tasks.values())
+        assert self.board.cancel_plan("default") == count
+        self.model.cancel_all()
+
+    @precondition(lambda self: self.model.tasks)
+    @rule(data=st.data(), cascade=st.booleans())
+    def reopen(self, data, cascade):
+        """A final task, unless what it waits for ended otherwise."""
+        task = self.any_task(data)
+        if not task.end or self.model.impossible(task):
+            with pytest.raises(WrongState):
+                self.board.reopen_task(task.name, cascade=cascade)
+            return
+        self.board.reopen_task(task.name, cascade=cascade)
+        self.model.reopen(task, cascade=cascade)
+
+    @precondition(lambda self: self.waiting())
+    @rule(data=st.data(), end=st.sampled_from(["completed", "completed", "failed", None]))
+    def reopen_a_parent(self, data, end):
+        """The parent of a task that is being worked on: the work goes on, and its end may meet an open parent."""
+        task = data.draw(st.sampled_from(self.waiting()))
+        self.work_up_to(task)
+        parents = [self.model.tasks[name] for name in task.parents]
+        for parent in [parent for parent in parents if task.held and parent.end and not self.model.impossible(parent)]:
+            if data.draw(st.booleans()):
+                self.board.reopen_task(parent.name)
+                self.model.reopen(parent)
+        if end and task.held:
+            self.finish(task, end)
+
+    def waiting(self):
+        """The open tasks with parents, whether those have ended or not."""
+        return [task for task in self.open() if task.parents]
+
+    @precondition(lambda self: len(self.model.tasks) > 1)
+    @rule(data=st.data(), condition=st.sampled_from(CONDITIONS))
+    def add_edge(self, data, condition):
+        """Between two tasks, unless it closes a cycle or comes too late."""
+        child, parent = self.any_task(data), self.any_task(data)
+        if parent.name in child.parents:
+            return
+        expected = None
+        if child.end or child.held:
+            expected = WrongState
+        elif self.model.reaches(parent.name, child.name):
+            expected = CycleRefused
+        with pytest.raises(expected) if expected else contextlib.nullcontext():
+            self.board.add_dependency(child.name, parent.name, condition=condition)
+        if not expected:
+            child.parents[parent.name] = condition
+            self.model.doom(child)
+
+    @precondition(lambda self: any(task.parents for task in self.model.tasks.values()))
+    @rule(data=st.data())
+    def remove_edge(self, data):
+        """One that is there."""
+        pairs = sorted((task.name, parent) for task in self.model.tasks.values() for parent in task.parents)
+        name, parent = data.draw(st.sampled_from(pairs))
+        child = self.model.tasks[name]
+        if child.end:
+            with pytest.raises(WrongState):
+                self.board.remove_dependency(name, parent)
+            return
+        self.board.remove_dependency(name, parent)
+        del child.parents[parent]
+
+    @precondition(lambda self: self.model.tasks)
+    @rule(data=st.data(), priority=st.integers(-2, 5))
+    def reprioritise(self, data, priority):
+        """Another priority for an open task."""
+        task = self.any_task(data)
+        if not task.end:
+            self.board.update_task(task.name, priority=priority)
+            task.priority = priority
+
+    @invariant()
+    def agree(self):
+        """States, urgencies, fences and charges are the same, and every promise holds on the rows."""
+        if not hasattr(self, "board"):
+            return
+        there = self.board.list_tasks(limit=500).tasks
+        assert [task.id for task in there] == list(self.model.tasks)
+        for task in there:
+            plain = self.model.tasks[task.id]
+            state = self.model.state(plain)
+            if state == "pending" and plain.not_before and task.state == "scheduled":
+                state = "scheduled"  # due, and promoted by the next claim
+            told = (task.state, task.fence, task.charged)
+            assert told == (state, plain.fence, plain.charged), (task, plain)
+            if task.state not in FINAL:
+                assert task.urgency == self.model.urgency(plain), (task, plain)
+        assert violations(self.board) == {}
+
+
+class BoardAgainstModel(GraphAgainstModel):
+    """The same with times, leases that run out, paths, capabilities and a past that is pruned."""
+
     @rule(
         data=st.data(),
         priority=st.integers(-2, 3),
@@ -54,23 +258,8 @@ class BoardAgainstModel(RuleBasedStateMachine):
     )
     def create(self, *, data, priority, requires, writes, delay, attempts):
         """A task with up to three parents."""
-        name = f"t{self.model.ever}"
-        names = sorted({**self.model.tasks, **self.model.ends})
-        parents = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names else []
-        edges = {parent: data.draw(st.sampled_from(CONDITIONS)) for parent in parents}
-        not_before = self.model.now + delay * 1_000_000 if delay else 0
-        self.board.create_task(
-            name,
-            id=name,
-            priority=priority,
-            depends_on=[f"{parent}:{condition}" for parent, condition in edges.items()],
-            requires=sorted(requires),
-            writes=writes,
-            max_attempts=attempts,
-            **({"not_before": not_before / 1_000_000} if delay else {}),
-        )
-        said = {"priority": priority, "requires": requires, "writes": writes}
-        self.model.create(name, edges, **said, max_attempts=attempts, not_before=not_before)
+        said = {"priority": priority, "requires": requires, "writes": writes, "max_attempts": attempts}
+        self.put(data, WAITS, delay, **said)
 
     @rule(agent=AGENTS, able=ABLE)
     def claim(self, agent, able):
@@ -82,6 +271,8 @@ class BoardAgainstModel(RuleBasedStateMachine):
         if expected:
             self.model.hand_out(expected, agent)
             self.leases.append(claim.lease)
+            carried = [(one.id, one.state, one.result) for one in claim.dependencies]
+            assert carried == self.model.carried(expected)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), verb=st.sampled_from(["complete", "fail", "infra", "give up", "release", "beat"]))
@@ -122,53 +313,10 @@ class BoardAgainstModel(RuleBasedStateMachine):
             task.averse[agent] = self.model.now + 60_000_000
         elif verb in ("fail", "infra"):
             self.model.put_back(task, "infra" if verb == "infra" else None, retry_at or 0)
+        elif verb == "complete":
+            self.model.finish(task, "completed", result={"by": task.fence})
         else:
-            self.model.finish(task, "completed" if verb == "complete" else "failed")
-
-    @precondition(lambda self: self.model.tasks)
-    @rule(data=st.data())
-    def cancel(self, data):
-        """An open task, and what can then never run."""
-        task = self.any_task(data)
-        if task.end in ("completed", "failed"):
-            with pytest.raises(WrongState):
-                self.board.cancel_task(task.name)
-            return
-        self.board.cancel_task(task.name)
-        if not task.end:
-            self.model.finish(task, "cancelled")
-
-    @precondition(lambda self: self.model.tasks)
-    @rule(data=st.data())
-    def reopen(self, data):
-        """A final task, unless what it waits for ended otherwise."""
-        task = self.any_task(data)
-        ends = [(self.model.tasks[parent].end, condition) for parent, condition in task.parents.items()]
-        impossible = any(end and end not in MET[condition] for end, condition in ends)
-        if not task.end or impossible:
-            with pytest.raises(WrongState):
-                self.board.reopen_task(task.name)
-            return
-        self.board.reopen_task(task.name)
-        self.model.reopen(task)
-
-    @precondition(lambda self: len(self.model.tasks) > 1)
-    @rule(data=st.data(), condition=st.sampled_from(CONDITIONS))
-    def add_edge(self, data, condition):
-        """Between two tasks, unless it closes a cycle or comes too late."""
-        child, parent = self.any_task(data), self.any_task(data)
-        if parent.name in child.parents:
-            return
-        expected = None
-        if child.end or child.held:
-            expected = WrongState
-        elif self.model.reaches(parent.name, child.name):
-            expected = CycleRefused
-        with pytest.raises(expected) if expected else contextlib.nullcontext():
-            self.board.add_dependency(child.name, parent.name, condition=condition)
-        if not expected:
-            child.parents[parent.name] = condition
-            self.model.doom(child)
+            self.model.finish(task, "failed")
 
     @precondition(lambda self: self.model.tasks and self.model.ends)
     @rule(data=st.data(), condition=st.sampled_from(CONDITIONS))
@@ -180,29 +328,6 @@ class BoardAgainstModel(RuleBasedStateMachine):
             self.board.add_dependency(child.name, parent, condition=condition)
         if not late:
             self.model.wait(child, parent, condition)
-
-    @precondition(lambda self: any(task.parents for task in self.model.tasks.values()))
-    @rule(data=st.data())
-    def remove_edge(self, data):
-        """One that is there."""
-        pairs = sorted((task.name, parent) for task in self.model.tasks.values() for parent in task.parents)
-        name, parent = data.draw(st.sampled_from(pairs))
-        child = self.model.tasks[name]
-        if child.end:
-            with pytest.raises(WrongState):
-                self.board.remove_dependency(name, parent)
-            return
-        self.board.remove_dependency(name, parent)
-        del child.parents[parent]
-
-    @precondition(lambda self: self.model.tasks)
-    @rule(data=st.data(), priority=st.integers(-2, 5))
-    def reprioritise(self, data, priority):
-        """Another priority for an open task."""
-        task = self.any_task(data)
-        if not task.end:
-            self.board.update_task(task.name, priority=priority)
-            task.priority = priority
 
     @rule(seconds=st.sampled_from([1, 20, 61, 700]))
     def advance(self, seconds):
@@ -222,26 +347,14 @@ class BoardAgainstModel(RuleBasedStateMachine):
         self.model.reclaim()
         self.board.reclaim_zombies()
 
-    @invariant()
-    def agree(self):
-        """States, urgencies, fences and charges are the same, and every promise holds on the rows."""
-        if not hasattr(self, "board"):
-            return
-        there = self.board.list_tasks(limit=500).tasks
-        assert [task.id for task in there] == list(self.model.tasks)
-        for task in there:
-            plain = self.model.tasks[task.id]
-            state = self.model.state(plain)
-            if state == "pending" and plain.not_before and task.state == "scheduled":
-                state = "scheduled"  # due, and promoted by the next claim
-            told = (task.state, task.fence, task.charged)
-            assert told == (state, plain.fence, plain.charged), (task, plain)
-            if task.state not in FINAL:
-                assert task.urgency == self.model.urgency(plain), (task, plain)
-        assert violations(self.board) == {}
+
+def against_the_model(machine, examples, steps):
+    """The test case of a machine; shrinking a failure takes its time."""
+    case = pytest.mark.timeout(600)(machine.TestCase)
+    how = {"max_examples": examples, "stateful_step_count": steps}
+    case.settings = settings(**how, deadline=None, suppress_health_check=list(HealthCheck))
+    return case
 
 
-TestBoardAgainstModel = pytest.mark.timeout(600)(BoardAgainstModel.TestCase)  # shrinking a failure takes its time
-TestBoardAgainstModel.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestGraphAgainstModel = against_the_model(GraphAgainstModel, 50, 25)
+TestBoardAgainstModel = against_the_model(BoardAgainstModel, 80, 40)

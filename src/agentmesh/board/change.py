@@ -83,7 +83,8 @@ class Change:
         if self.tx.execute("move_task", handed=handed, charge=charge, **guard, **moved) != 1:
             raise StoreError(f"Task {task['id']!r} changed under a lock.")
         self.count(task, task["state"], to)
-        if final and to != "completed":
+        if final and (to != "completed" or task["unmet"]):
+            # A completed task has open parents only if one was reopened while it ran; `unmet` counts them.
             self._left[task["pk"]] = task["urgency"]
         counted = {"fence": task["fence"] + handed, "charged": task["charged"] + charge}
         return {**task, **moved, **counted, "holder": None, "lease_expires_us": None}
