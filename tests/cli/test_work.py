@@ -1,9 +1,15 @@
 """The work loop of a shell script."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from agentmesh import Board, Lease
+from agentmesh.cli.command import App
+from agentmesh.errors import Busy
 
 
 @pytest.fixture
@@ -123,3 +129,49 @@ def test_next_starts_without_what_it_does_not_need():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--quiet"]], ids=str)
+def test_a_claim_that_cannot_be_written_is_given_back(call, board, form):
+    """On a full disk or in a closed pipe: the lease was shown to nobody, so the task is free again at once."""
+    board.create_task("build", id="build", payload={"a": 1})
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "agentmesh.cli", "claim", "--agent", "ada", *form],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    task = board.get_task("build")
+    assert (ran.returncode, task.state, task.charged) == (33, "pending", 0), ran.stderr
+    assert ("given back" in ran.stderr) == (form != ["--json"])
+    assert call.json("claim", "--agent", "ada")["task"]["id"] == "build"
+
+
+def test_a_claim_with_a_request_id_that_cannot_be_written_is_kept(call, board):
+    """The repeated call gives it."""
+    board.create_task("build", id="build")
+    command = ["claim", "--agent", "ada", "--request-id", "r"]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "agentmesh.cli", *command], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (ran.returncode, board.get_task("build").state) == (33, "in_progress")
+    assert call.json(*command)["task"]["id"] == "build"
+
+
+def test_a_lease_that_can_be_neither_written_nor_given_back_is_named(call, board, monkeypatch):
+    """The error carries it."""
+    board.create_task("build", id="build")
+
+    def refuse(*_):
+        raise Busy("The board is busy.")
+
+    monkeypatch.setattr(Board, "give_back", refuse)
+    monkeypatch.setattr(App, "answer", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    ran = call("claim", "--agent", "ada")
+    assert ran.exit_code == 33
+    token = re.search(r"held with lease (\S+):", ran.stderr)[1]
+    monkeypatch.undo()
+    board.complete_task(Lease.from_token("build", token))

@@ -1,8 +1,12 @@
 """A session renews the leases it claimed, as long as it should and no longer."""
 
+import threading
+
 import pytest
 
 from agentmesh import Board
+from agentmesh.mcp_server import actions
+from agentmesh.mcp_server.reply import result_of
 from agentmesh.mcp_server.session import Call, Session
 from agentmesh.mcp_server.tools import TABLE
 
@@ -161,6 +165,35 @@ def test_a_claim_nobody_hears_of_is_given_back(session, board):
     task = board.get_task("a")
     assert (task.state, task.charged) == ("pending", 0)
     assert session.renew() is None
+
+
+def test_a_claim_whose_answer_cannot_be_made_is_given_back(session, board, monkeypatch):
+    """The client is told of an internal error, and no lease: the task is free again, for this agent, too."""
+    do(session, "create_task", title="a", id="a")
+    with monkeypatch.context() as broken:
+        broken.setattr(actions, "document", lambda _: 1 / 0)
+        call = Call(session)
+        answer = result_of(lambda: TOOLS["claim_task"].run(call, {"agent_id": "ada"}), call.take_back)
+    assert answer["structuredContent"]["code"] == "internal"
+    assert (board.get_task("a").state, session.renew()) == ("pending", None)
+    assert do(session, "claim_task", agent_id="ada")["task"]["id"] == "a"
+
+
+def test_a_claim_stands_without_a_thread_for_its_keepalive(session, board, monkeypatch):
+    """The agent gets its lease; the next claim starts the thread."""
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    for name in ("a", "b"):
+        do(session, "create_task", title=name, id=name)
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(threading.Thread, "start", refuse)
+        claim = do(session, "claim_task", agent_id="ada")
+    assert (claim["task"]["id"], session._thread) == ("a", None)
+    do(session, "claim_task", agent_id="ada")
+    assert session._thread is not None
+    assert {task.id: task.state for task in board.list_tasks().tasks} == {"a": "in_progress", "b": "in_progress"}
 
 
 def test_a_claim_that_can_be_asked_for_again_is_kept(session):

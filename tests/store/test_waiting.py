@@ -409,3 +409,18 @@ def test_a_waiter_that_leaves_a_closed_board_takes_the_folder_away(store):
     other.close()
     late.close()
     assert (folder(store).exists(), store._berth._sender) == (False, None)
+
+
+def test_a_strange_name_or_datagram_breaks_nothing(store, waiters):
+    """A poke comes after a commit: no file in the folder, whatever its name, may make it fail; nor may any bytes."""
+    (waiter,) = waiters(1)
+    listener, name = waiter._bound
+    folder = store._berth._folder
+    (folder / os.fsdecode(b"\xff\xfe")).touch()
+    store.poke(8)
+    assert waiter.wait(FOREVER_US)
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as sender:
+        sender.sendto(b"\xff\xfe", str(folder / name))
+    assert waiter.wait(FOREVER_US)
+    waiter.pass_on()
+    assert listener.fileno() >= 0

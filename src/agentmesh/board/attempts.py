@@ -39,12 +39,13 @@ def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: boo
     return left
 
 
-def release(change: Change, held: Row, delay_us: int) -> Row:
-    """Give the task back undone; its row as it then stands."""
+def release(change: Change, held: Row, delay_us: int, *, avert: bool = True) -> Row:
+    """Give the task back undone; its row as it then stands. `avert`: do not offer it to this agent for a while."""
     refund = leases.end_attempt(change, held, "released")
     until = change.now + delay_us if delay_us else None
     left = leases.put_back(change, held, refund, not_before_us=until, reason="released too often")
-    leases.avert(change, held)
+    if avert:
+        leases.avert(change, held)
     _report(change, "task_released", held, left, refund)
     return left
 

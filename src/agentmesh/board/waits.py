@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from agentmesh.errors import StoreError
 from agentmesh.store.base import Store
 
 T = TypeVar("T")
@@ -43,6 +44,8 @@ def until(
     try:
         deadline = store.monotonic.now_us() + wait_us  # a test clock that is turned now waits for this waiter
         answer = ask()
+        if answer:
+            return answer
         due, stale = next_due(), False
         while not answer and not (cancel and cancel()):
             left_us = deadline - store.monotonic.now_us()
@@ -57,9 +60,19 @@ def until(
             stale = not worth_asking()
             if not stale:
                 answer = ask()
-            if poked and (not answer or worth_asking()):
+            if poked and (not answer or _still(worth_asking)):
                 waiter.pass_on()  # a loser hands it on; so does a winner that leaves something behind
+            if answer:
+                return answer
             due = next_due()
         return answer
     finally:
         waiter.close()
+
+
+def _still(worth_asking: Callable[[], bool]) -> bool:
+    """Whether others could get something, too; true if it cannot be read. A claim that was made is not lost by it."""
+    try:
+        return worth_asking()
+    except StoreError:
+        return True

@@ -22,7 +22,9 @@ from agentmesh.cli.records import facts, pretty
 from agentmesh.cli.screen import Line, Screen
 from agentmesh.cli.text import duration, instant
 from agentmesh.documents import document
+from agentmesh.errors import AgentMeshError
 from agentmesh.model import FailureKind, Json, NoClaim, Task
+from agentmesh.printable import one_line
 
 if TYPE_CHECKING:
     from agentmesh.board.claim import Claim
@@ -80,8 +82,26 @@ def claim(app: App, /, task: str | None, agent: str, **how: object) -> int:
     """Take the most urgent task that is ready, or TASK; exit 3 when there is none."""
     with app.open() as board:
         claimed = board.claim_task(agent, task_id=task, **given(how))
-    app.answer(document(claimed), lambda screen: _show_claim(screen, claimed, quiet=app.quiet))
+        try:
+            app.answer(document(claimed), lambda screen: _show_claim(screen, claimed, quiet=app.quiet))
+        except BaseException:
+            if not isinstance(claimed, NoClaim) and not (
+                claimed.resumed or how["request_id"]
+            ):  # else a repeat gives it
+                _give_back(app, board, claimed)
+            raise
     return errors.OK if claimed else errors.NO_WORK
+
+
+def _give_back(app: App, board: Board, claimed: Claim) -> None:
+    """Release a claim that could not be written to stdout; if that fails, name its lease on stderr."""
+    try:
+        board.give_back(claimed)
+        what = f"The claim of {claimed.task.id} was given back."
+    except AgentMeshError as error:
+        what = f"{claimed.task.id} is held with lease {claimed.lease.token}: giving it back failed. {error.message}"
+    if not app.json:
+        click.echo(one_line(what), err=True)
 
 
 def _why(board: Board, agent: str, filters: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64decode
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.documents import document
 from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound, Pruned
@@ -16,6 +16,9 @@ from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
 from agentmesh.mcp_server.session import Call
 from agentmesh.model import Budget, Json, Lease, NoClaim, Task, UsageLine
+
+if TYPE_CHECKING:
+    from agentmesh.board.claim import Claim
 
 Document = dict[str, Json]
 
@@ -70,9 +73,9 @@ def claim_task(call: Call, arguments: Arguments) -> Document:
     agent_id = arguments.pop("agent_id")
     claim = call.board.claim_task(agent_id, cancel=call.given_up, **arguments)
     if not isinstance(claim, NoClaim):
-        call.session.remember(agent_id, claim)
         if "request_id" not in arguments and not claim.resumed:
-            call.undo = partial(_give_back, call, claim.lease)
+            call.undo = partial(_give_back, call, claim)
+        call.session.remember(agent_id, claim)
     return document(claim)
 
 
@@ -314,7 +317,7 @@ def _end(call: Call, lease: Lease, task: Task) -> Document:
     return document(task)
 
 
-def _give_back(call: Call, lease: Lease) -> None:
+def _give_back(call: Call, claim: Claim) -> None:
     """Release a claim whose answer went nowhere, so that nobody waits for its lease to run out."""
-    call.session.ended(lease)
-    call.board.release_task(lease)
+    call.session.ended(claim.lease)
+    call.board.give_back(claim)

@@ -234,8 +234,8 @@ class Calls:
         with self._changed:
             del self._flights[flight.request.id]
             wanted = not flight.cancelled and answer is not None
-        if not (flight.send(answer if wanted else None) and wanted) and call.undo is not None:
-            call.undo()
+        if not (flight.send(answer if wanted else None) and wanted):
+            call.take_back()
 
     def _given_up(self, flight: Flight) -> bool:
         """What a waiting call asks at each of its wake-ups; the place to tell of progress."""

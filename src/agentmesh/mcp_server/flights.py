@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from agentmesh.clock import monotonic_sec
 from agentmesh.mcp_server.lanes import Lanes
-from agentmesh.mcp_server.log import log_exception
 from agentmesh.mcp_server.protocol import Message
 from agentmesh.mcp_server.session import Call, Session
 
@@ -44,7 +43,7 @@ class Flight:
                 self._over = True
                 lost = self._lost.is_set()
             if lost:
-                self._undo()
+                self.call.take_back()
 
     def lose(self) -> None:
         """The answer goes nowhere: end the wait, or take back what came of it."""
@@ -54,7 +53,7 @@ class Flight:
         if lost:
             return
         if over:
-            self._lanes.run(self._undo)
+            self._lanes.run(self.call.take_back)
         else:
             self.call.board.wake_waits()
 
@@ -67,14 +66,6 @@ class Flight:
 
     def _rest(self, sec: float) -> bool:
         return self._lost.wait(sec) or self._lanes.closing
-
-    def _undo(self) -> None:
-        if self.call.undo is None:
-            return
-        try:
-            self.call.undo()
-        except Exception:  # noqa: BLE001 - nobody waits for it; the lease runs out by itself
-            log_exception("taking back a claim whose answer was lost")
 
 
 class Progress:

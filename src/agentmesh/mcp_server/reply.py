@@ -51,14 +51,18 @@ def size(value: Json) -> int:
     return len(compact(value).encode(errors="replace"))
 
 
-def result_of(work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
-    """The result of a tools/call: what the work gives, or the error it ends in."""
+def result_of(work: Callable[[], dict[str, Json]], failed: Callable[[], object] = lambda: None) -> dict[str, Json]:
+    """The result of a tools/call: what the work gives, or the error it ends in.
+
+    `failed` is called where the error says nothing of what the work did: it takes back what nobody would know of.
+    """
     try:
         return tool_result(work(), is_error=False)
     except AgentMeshError as error:
         return tool_result(told(error), is_error=True)
     except Exception:  # noqa: BLE001 - the client wants an answer, people want the traceback
         log_exception("a call")
+        failed()
         return tool_result(INTERNAL, is_error=True)
 
 

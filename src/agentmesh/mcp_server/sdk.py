@@ -122,7 +122,7 @@ class Desk:
         result, began_sec = None, monotonic_sec()
         try:
             result = await self._fly(
-                caller, context, lambda call: result_of(lambda: tool.run(call, arguments)), wait_sec
+                caller, context, lambda call: result_of(lambda: tool.run(call, arguments), call.take_back), wait_sec
             )
         except Overloaded as overloaded:
             result = tool_result(told(overloaded), is_error=True)

@@ -113,11 +113,22 @@ class Session:
             self._held[agent_id, claim.task.id] = held
             self._forget_oldest()
             if self._alarm is None and self._keepalive_us > 0:
-                self._alarm = self.board.store.alarm()
-                thread = threading.Thread(target=self._keep, args=(self._alarm,), name="keepalive", daemon=True)
-                thread.start()
-                self._thread = thread
+                self._start_keepalive()
         self._ring()
+
+    def _start_keepalive(self) -> None:
+        """Without a thread or a descriptor for it the claim stands all the same; the next claim tries again."""
+        alarm = None
+        try:
+            alarm = self.board.store.alarm()
+            thread = threading.Thread(target=self._keep, args=(alarm,), name="keepalive", daemon=True)
+            thread.start()
+        except (RuntimeError, OSError) as error:
+            if alarm is not None:
+                alarm.close()
+            log(f"keepalive: it could not be started ({error}); leases last until they run out.")
+        else:
+            self._alarm, self._thread = alarm, thread
 
     def lease(self, arguments: Arguments) -> Lease:
         """Take task, agent and token out of the arguments; the token may be a remembered one.
@@ -239,13 +250,23 @@ class Call:
 
     `rest` sleeps so many seconds at most, and is true once the call is to end. `undo` is set by a tool whose effect is
     worthless when its answer never arrives; the front runs it when the call was cancelled after the work was done, or
-    the client had gone.
+    the client had gone, or the answer could not be put into words.
     """
 
     session: Session
     given_up: Callable[[], bool] = lambda: False
     rest: Callable[[float], bool] = lambda _: True
     undo: Callable[[], object] | None = None
+
+    def take_back(self) -> None:
+        """Undo what came of the call, if that can be; at most once."""
+        undo, self.undo = self.undo, None
+        if undo is None:
+            return
+        try:
+            undo()
+        except Exception:  # noqa: BLE001 - the call is over; the lease runs out by itself
+            log_exception("taking back a claim whose answer was lost")
 
     @property
     def board(self) -> Board:

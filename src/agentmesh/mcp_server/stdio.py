@@ -169,7 +169,9 @@ class Front:
         match ask:
             case ToolCall(name, arguments):
                 tool = self._offer.tools[name]
-                return lambda call: result_of(lambda: tool.run(call, arguments)), tool.wait_sec(arguments)
+                return lambda call: result_of(lambda: tool.run(call, arguments), call.take_back), tool.wait_sec(
+                    arguments
+                )
             case PromptGet(name, arguments):
                 return lambda _: self._offer.prompts[name].get(arguments), 0
             case ResourceRead(uri):

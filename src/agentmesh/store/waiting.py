@@ -83,7 +83,7 @@ class Berth:
         unread = []
         with contextlib.suppress(OSError):  # nothing left to read is one
             while True:
-                unread.append(frozenset(listener.recv(DATAGRAM).decode().split("\n")))
+                unread.append(_had(listener.recv(DATAGRAM)))
         listener.close()
         self._tidy_up()
         return unread
@@ -133,7 +133,7 @@ class Berth:
         path = self._folder / name
         try:
             sender = self._sender = self._sender or _datagrams()  # its own name: who closes the board takes ours away
-            sender.sendto("\n".join(sorted(had)).encode()[-DATAGRAM:], str(path))
+            sender.sendto(os.fsencode("\n".join(sorted(had)))[-DATAGRAM:], str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             with contextlib.suppress(OSError):
                 if stat.S_ISSOCK(path.lstat().st_mode):
@@ -174,7 +174,7 @@ class SleepingWaiter:
                 bell.recv(DATAGRAM)
         if not self._bound or listener not in ready:
             return False
-        self._had = frozenset(listener.recv(DATAGRAM).decode().split("\n")) | {name}
+        self._had = _had(listener.recv(DATAGRAM)) | {name}
         return True
 
     def changed(self) -> bool:
@@ -234,6 +234,11 @@ def berth_folder(board_id: str, inode: int) -> Path | None:
         return None
     owner = os.getuid() if hasattr(os, "getuid") else 0
     return Path("/tmp") / f"agentmesh-{owner}" / f"{board_id}-{inode:x}"  # noqa: S108 - owner and mode are checked before use
+
+
+def _had(datagram: bytes) -> frozenset[str]:
+    """Who had a poke, as it says itself; any bytes will do, for any process of this user may send some."""
+    return frozenset(os.fsdecode(datagram).split("\n"))
 
 
 def _datagrams() -> socket.socket:

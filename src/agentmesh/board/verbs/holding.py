@@ -152,6 +152,14 @@ class Holding(Verbs):
         call = request(request_id, "release_task", task_id=named.task_id, delay_sec=delay_sec)
         return self._held(named, call, lambda change, held: attempts.release(change, held, delay_us))
 
+    def give_back(self, claim: Claim) -> Task:
+        """Release a claim that could not be delivered to its agent, which may be offered the task again at once.
+
+        Raises:
+            LeaseLost: the attempt is over.
+        """
+        return self._held(claim.lease, None, lambda change, held: attempts.release(change, held, 0, avert=False))
+
     def split_task(
         self, lease: Lease | Claim, subtasks: Sequence[Mapping[str, Any]], *, request_id: str | None = None
     ) -> list[Task]:
@@ -219,10 +227,10 @@ class Holding(Verbs):
     def _claim_now(
         self, ask: Ask, task_id: str | None, call: Request | None, *, resume: bool, take_over: bool
     ) -> Claim | NoClaim:
-        answer: claim.Handed | NoClaim | None = None
+        answer: Claim | NoClaim | None = None
 
-        def run(change: Change) -> claim.Handed | NoClaim | None:
-            return claim.claim(
+        def run(change: Change) -> Claim | NoClaim | None:
+            found = claim.claim(
                 change,
                 ask,
                 task_id=task_id,
@@ -232,19 +240,23 @@ class Holding(Verbs):
                 resume=resume,
                 take_over=take_over,
             )
+            return self._in_full(change, found) if isinstance(found, claim.Handed) else found
 
         while answer is None:
             answer = self._write(run)
         self._catalogue.committed(ask.agent_id)
-        if isinstance(answer, NoClaim):
-            return answer
-        self._remember(answer.lease)
-        row = answer.row
-        if row["has_body"] or row["parents"]:
-            record, carried = self._store.read(lambda tx: claim.full_record(tx, row))
-        else:
-            record, carried = records.task(row), ()
-        return Claim(record, answer.lease, carried, answer.budgets, answer.resumed, board=self)
+        if isinstance(answer, Claim):
+            self._remember(answer.lease)
+        return answer
+
+    def _in_full(self, change: Change, handed: claim.Handed) -> Claim:
+        """A hand-out as its agent gets it, with texts and results.
+
+        They are read before the commit: if that fails, nothing was handed out. Read after it, a failure left a task
+        held by an agent that did not know its lease. Nothing that follows the commit may raise.
+        """
+        record, carried = claim.full_record(change.tx, handed.row)
+        return Claim(record, handed.lease, carried, handed.budgets, handed.resumed, board=self)
 
     def _remember(self, lease: Lease) -> None:
         """Know the leases that this object was given, the last few thousand, so that it may resume them."""
