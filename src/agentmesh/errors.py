@@ -134,7 +134,7 @@ class LeaseUnknown(Conflict):
     """No lease is known for this task in this session."""
 
     code = "lease_unknown"
-    hint = "Claim the task by its id with resume=true to get your lease back."
+    hint = "Give `lease` as the claim returned it, or claim the task by its id with resume=true to get a new one."
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"This session holds no lease on task {task_id!r}.")

@@ -145,12 +145,15 @@ class NoClaim:
 
     `reason` is one of `done`, `empty`, `blocked`, `scheduled`, `in_progress`, `paths_held`, `paused`, `storm`,
     `budget`, `claim_cap`, `capability`, `tags`, `released`, `final`; `advice` is `wait`, `stop` or `blocked_by`.
+    `holds` are the tasks that the agent itself holds, oldest claim first, 20 at most: it may not know, if the answer to
+    a claim was lost.
     """
 
     reason: str
     advice: Advice
     message: str
     retry_at_us: int | None = None
+    holds: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Nothing was claimed."""

@@ -484,3 +484,13 @@ def test_fences_only_grow(board, clock):
         clock.advance(700)
     assert fences == [1, 2, 3, 4, 5]
     assert [attempt.fence for attempt in board.attempts("a")] == fences
+
+
+def test_an_empty_answer_names_what_the_agent_itself_holds(board):
+    """Its answer may have been lost: it would wait for itself, and not know."""
+    put(board, "a", "b", "c: a")
+    claimed(board, "b", "ada")
+    claimed(board, "a", "ada")
+    assert sorted(board.claim_task("ada").holds) == ["a", "b"]
+    assert sorted(board.claim_task("ada", task_id="c").holds) == ["a", "b"]
+    assert board.claim_task("bob").holds == ()

@@ -38,6 +38,13 @@ def test_a_table_fits(rows, width):
     assert all(cell_len(shown(line)) <= width for line in table_lines(COLUMNS, [list(row) for row in rows], width))
 
 
+def test_a_column_that_can_be_spared_is_shown_where_it_is_the_only_one():
+    """Even if it is too wide for a table."""
+    lines = [shown(line) for line in table_lines(COLUMNS, [["", "", "", "x" * 14]], 12)]
+    assert "".join(lines).replace(" ", "").endswith("x" * 14)
+    assert all(cell_len(line) <= 12 for line in lines)
+
+
 @pytest.mark.parametrize(
     ("width", "names"),
     [(None, "A BB CC D"), (12, "A BB CC D"), (11, "A BB D"), (8, "A BB D"), (7, "A D"), (4, "A D")],

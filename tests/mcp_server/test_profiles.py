@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentmesh.cli.params import PROFILES as OFFERED
-from agentmesh.errors import InvalidArgument
+from agentmesh.errors import InvalidArgument, LeaseUnknown
 from agentmesh.mcp_server.about import INSTRUCTIONS
 from agentmesh.mcp_server.offer import offer
 from agentmesh.mcp_server.profiles import DEFAULT, PROFILES
@@ -91,10 +91,26 @@ def test_a_name_takes_the_question_for_it_out_of_every_schema():
 
 def test_an_argument_that_a_profile_hides_is_unknown_to_it(board):
     """As a tool is that it hides."""
-    heartbeat = offer("worker").tools["heartbeat"]
+    record = offer("worker").tools["record_usage"]
     with pytest.raises(InvalidArgument) as caught:
-        heartbeat.run(Call(Session(board, profile="worker")), {"task_id": "a", "lease": "1.x"})
-    assert caught.value.field == "lease"
+        record.run(Call(Session(board, profile="worker")), {"agent_id": "a", "dialect": "openai"})
+    assert caught.value.field == "dialect"
+
+
+def test_a_worker_may_show_a_lease_that_its_session_does_not_know(board):
+    """A client that starts a server for each call has no other way: no session lasts from its claim to its end."""
+    put(board, "a")
+    tools = offer("worker").tools
+
+    def do(tool, **arguments):
+        return tools[tool].run(Call(Session(board, profile="worker", keepalive_sec=0)), arguments)
+
+    lease = do("claim_task", agent_id="ada")["lease"]
+    with pytest.raises(LeaseUnknown) as unknown:
+        do("complete_task", task_id="a", agent_id="ada", result=1)
+    assert "`lease`" in unknown.value.hint
+    assert do("complete_task", task_id="a", agent_id="ada", lease=lease, result=1)["state"] == "completed"
+    assert "lease" not in {argument.name for argument in tools["complete_task"].arguments if not argument.hidden}
 
 
 def test_a_worker_without_a_name_speaks_for_the_one_it_names_first(board):

@@ -9,6 +9,7 @@ from agentmesh.mcp_server import actions
 from agentmesh.mcp_server.reply import result_of
 from agentmesh.mcp_server.session import Call, Session
 from agentmesh.mcp_server.tools import TABLE
+from tests.support.patience import PATIENCE_SEC, until
 
 TOOLS = {tool.name: tool for tool in TABLE}
 SECOND_US = 1_000_000
@@ -213,3 +214,81 @@ def test_the_thread_keeps_a_short_lease_alive(tmp_path):
         assert not board.claim_task("bob", wait_sec=1.5)
         session.close()
         assert board.claim_task("bob", wait_sec=5).task.id == "a"
+
+
+@pytest.fixture
+def late_claim(session, clock, monkeypatch):
+    """Claim a task after a wait of so many seconds: the client may have given the call up long before."""
+
+    def made(wait_sec, task_id="a"):
+        do(session, "create_task", title=task_id, id=task_id, lease_timeout_sec=60)
+        real = session.board.claim_task
+
+        def after_a_wait(*args, **wishes):
+            clock.advance(wait_sec)
+            return real(*args, **wishes)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(session.board, "claim_task", after_a_wait)
+            return do(session, "claim_task", agent_id="ada", wait_sec=50)
+
+    return made
+
+
+def test_a_claim_that_was_answered_late_is_renewed_once_a_call_names_its_task(session, late_claim, clock):
+    """Its answer may have gone to nobody: then the lease runs out as that of a dead agent does."""
+    answer = late_claim(5)
+    assert "heartbeat" in answer["hint"]
+    assert session.renew() is None
+    do(session, "heartbeat", agent_id="ada", task_id="a")
+    assert session.renew() == 20 * SECOND_US
+    clock.advance(20)
+    assert session.renew() == 20 * SECOND_US
+
+
+def test_a_claim_that_was_answered_at_once_is_renewed_from_the_start(session, late_claim):
+    """No client gives a call up so soon, and agents work for long without a word."""
+    assert "hint" not in late_claim(0.5)
+    assert session.renew() == 20 * SECOND_US
+
+
+def test_an_agent_that_never_heard_of_its_claim_is_told_to_resume_it(session, late_claim, board):
+    """It does not wait for itself."""
+    late_claim(5)
+    answer = do(session, "claim_task", agent_id="ada")
+    assert (answer["claimed"], answer["advice"], answer["holds"]) == (False, "resume", ["a"])
+    assert "resume=true" in answer["hint"]
+    resumed = do(session, "claim_task", agent_id="ada", task_id="a", resume=True)
+    assert (resumed["task"]["id"], session.renew()) == ("a", 20 * SECOND_US)
+    answer = do(session, "claim_task", agent_id="ada")
+    assert (answer["advice"], answer["holds"]) == ("wait", ["a"])
+    assert board.claim_task("bob").holds == ()
+
+
+def test_a_new_claim_ends_the_older_waits_of_its_agent_and_client(session, board):
+    """Nobody listens to them any more. Another agent, or another client in the same session, waits on."""
+    client, over, answers = object(), threading.Event(), {}
+
+    def wait(name, agent, whose):
+        call = Call(session, over.is_set, client=whose)
+        answers[name] = TOOLS["claim_task"].run(call, {"agent_id": agent, "wait_sec": 50})
+
+    def begin(name, agent, whose):
+        thread = threading.Thread(target=wait, args=(name, agent, whose))
+        thread.start()
+        return thread
+
+    do(session, "create_task", title="a", id="a")
+    board.pause(plan="default")
+    old, *others = begin("old", "ada", client), begin("bob", "bob", client), begin("far", "ada", object())
+    until(lambda: len(board.store._waiters) == 3)
+    others.append(begin("new", "ada", client))
+    old.join(PATIENCE_SEC)
+    assert {name: answer["claimed"] for name, answer in answers.items()} == {"old": False}
+    until(lambda: len(board.store._waiters) == 3)
+    over.set()
+    board.wake_waits()
+    for thread in others:
+        thread.join(PATIENCE_SEC)
+    assert set(answers) == {"old", "bob", "far", "new"}
+    assert session._waits == {}

@@ -230,7 +230,7 @@ def test_a_board_that_fails_is_for_a_person_to_mend(tmp_path, clock):
     with open_board(tmp_path / "closed.db", clock) as board:
         session = Session(board, keepalive_sec=0)
         board.create_task("t", id="held")
-        session.remember("ada", board.claim_task("ada"))
+        session.remember("ada", board.claim_task("ada"), heard=True)
     for name, tool in TOOLS.items():
         error = failed(session, tool, USUAL[name])
         assert (name, error["code"], error["hint"]) == (name, "board_closed", "Tell your user to restart this server.")

@@ -34,6 +34,7 @@ from agentmesh.store.base import Row, Transaction
 if TYPE_CHECKING:
     from agentmesh.board.verbs.holding import Holding
 
+HOLDS_SHOWN = 20
 CARRIED_BYTES = 32 * 1024
 """How much of its dependencies' results a claim carries; the rest is to be had by `get_task`."""
 
@@ -126,7 +127,8 @@ def claim(
 
     reply = once(change, ask.agent_id, call, act)
     if answers:
-        return answers[0]
+        answer = answers[0]
+        return _with_own(change.tx, answer, ask.agent_id) if isinstance(answer, NoClaim) else answer
     task_row(change.tx, reply["task_id"])  # it may have been pruned since
     held = change.tx.fetch_one("held_attempt", id=reply["task_id"], fence=reply["fence"]) or {}
     lease = Lease(reply["task_id"], reply["fence"], held["secret"], held["expires_us"])
@@ -258,6 +260,12 @@ def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
         return why
     dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], why.retry_at_us]
     return replace(why, retry_at_us=min((due for due in dues if due is not None and due > tx.now), default=None))
+
+
+def _with_own(tx: Transaction, answer: NoClaim, agent_id: str) -> NoClaim:
+    """An empty answer with what the agent itself holds: else it could wait for itself and not know."""
+    own = tx.fetch_all("own_open_attempts", agent_id=agent_id)
+    return replace(answer, holds=tuple(row["id"] for row in own[:HOLDS_SHOWN])) if own else answer
 
 
 def carried(tx: Transaction, task_pk: int) -> tuple[DependencyResult, ...]:

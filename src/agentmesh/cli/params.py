@@ -19,7 +19,6 @@ AGENT_VARIABLE: Final = "AGENTMESH_AGENT"
 LEASE_VARIABLE: Final = "AGENTMESH_LEASE"
 AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d|)")
 SECONDS: Final = {"": 1, "s": 1, "min": 60, "h": 3_600, "d": 86_400}
-KEEPALIVE_SEC: Final = 900.0
 PROFILES: Final = ("worker", "lead", "observer", "all")
 """As the server has them; a test compares the two. Importing it takes half of what `--help` takes."""
 
@@ -175,14 +174,14 @@ def profile_option(default: str) -> Decorator:
     )
 
 
-def keepalive_option() -> Decorator:
+def keepalive_option(default: float) -> Decorator:
     """How long a server cares for a lease without hearing of its task."""
     return click.option(
         "--keepalive",
         "keepalive_sec",
         metavar="SEC",
         type=click.FloatRange(min=0),
-        default=KEEPALIVE_SEC,
+        default=default,
         show_default=True,
         help="Renew a claimed task for so long after the last call that named it.",
     )

@@ -19,7 +19,7 @@ from agentmesh.cli.params import AGENT_VARIABLE, durability_option, keepalive_op
     help=f"The agent this session speaks for. Else {AGENT_VARIABLE}; else each call names one.",
 )
 @profile_option("all")
-@keepalive_option()
+@keepalive_option(3600.0)
 @durability_option()
 @test_clock_option()
 @click.option(

@@ -171,10 +171,14 @@ def table_lines(columns: Sequence[Column], rows: list[list[Cell]], width: int | 
 
 
 def _choices(columns: Sequence[Column], filled: list[int]) -> Iterator[list[int]]:
-    """The columns to try: all that say something, then each time without one spare one more, the last first."""
+    """The columns to try: all that say something, then each time without one spare one more, the last first.
+
+    A table of no column would show nothing: at least one is left.
+    """
     spare = [i for i in filled if columns[i].spare]
     for left in range(len(spare), -1, -1):
-        yield [i for i in filled if i not in spare[left:]]
+        if kept := [i for i in filled if i not in spare[left:]]:
+            yield kept
 
 
 def _widths(columns: Sequence[Column], rows: list[list[Cell]], width: int | None) -> list[int] | None:

@@ -29,7 +29,7 @@ PORT = 8765
     multiple=True,
     help="A further name that clients, or a proxy, ask for this server by. Can be repeated.",
 )
-@keepalive_option()
+@keepalive_option(900.0)
 @durability_option()
 @test_clock_option()
 @click.pass_obj

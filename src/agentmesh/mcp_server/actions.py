@@ -14,7 +14,7 @@ from agentmesh.documents import document
 from agentmesh.errors import InvalidArgument, LeaseLost, LeaseUnknown, NotFound, Pruned
 from agentmesh.mcp_server import reply
 from agentmesh.mcp_server.arguments import Argument, Arguments, checked
-from agentmesh.mcp_server.session import Call
+from agentmesh.mcp_server.session import AT_ONCE_US, Call
 from agentmesh.model import Budget, Json, Lease, NoClaim, Task, UsageLine
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ TASK: Final = (
 )
 """What a task is made of, also within `create_tasks` and `split_task`."""
 
+NAME_IT: Final = "Call heartbeat with this task_id before you begin: its lease is renewed from then on."
+RESUME_IT: Final = "You hold these tasks: claim one by its task_id with resume=true, then do it."
 BUDGETS_SHOWN: Final = 20
 RARE: Final = frozenset({"reserved_usd", "reserved_tokens", "unpriced"})
 """What is said of a budget only where there is any."""
@@ -70,13 +72,19 @@ def update_task(call: Call, arguments: Arguments) -> Document:
 
 def claim_task(call: Call, arguments: Arguments) -> Document:
     """Hand a task out, and remember its lease."""
-    agent_id = arguments.pop("agent_id")
-    claim = call.board.claim_task(agent_id, cancel=call.given_up, **arguments)
+    agent_id, session = arguments.pop("agent_id"), call.session
+    began_us = session.now_us()
+    with session.waiting(call.client, agent_id) as ended:
+        claim = call.board.claim_task(agent_id, cancel=lambda: call.given_up() or ended(), **arguments)
+    heard = session.now_us() - began_us < AT_ONCE_US
     if not isinstance(claim, NoClaim):
         if "request_id" not in arguments and not claim.resumed:
             call.undo = partial(_give_back, call, claim)
-        call.session.remember(agent_id, claim)
-    return document(claim)
+        session.remember(agent_id, claim, heard=heard)
+        return document(claim) if heard else document(claim) | {"hint": NAME_IT}
+    unheard = session.unheard(agent_id)
+    lost = [task_id for task_id in claim.holds if task_id in unheard]
+    return document(claim) | ({"advice": "resume", "holds": lost, "hint": RESUME_IT} if lost else {})
 
 
 def heartbeat(call: Call, arguments: Arguments) -> Document:

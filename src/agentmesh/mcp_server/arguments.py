@@ -23,6 +23,9 @@ Arguments = dict[str, Json]
 SPEAKER: Final = "agent_id"
 """The argument that says who speaks."""
 
+LEASE: Final = "lease"
+"""The argument that shows a lease, for a client that starts a server for each call: its session remembers none."""
+
 LARGEST_EXACT: Final = 2**53
 """Up to here a float that is whole is the integer that was meant."""
 
@@ -54,10 +57,10 @@ class Argument:
     hidden: bool = False
 
     def seen_by(self, profile: Profile) -> Argument | None:
-        """The argument as a profile has it; who speaks may be said everywhere, and need not where it is not asked."""
+        """The argument as a profile has it; who speaks, and with which lease, may be said where it is not listed."""
         if listed(self.profiles, profile):
             return self
-        return replace(self, required=False, hidden=True) if self.name == SPEAKER else None
+        return replace(self, required=False, hidden=True) if self.name in (SPEAKER, LEASE) else None
 
     def schema(self) -> dict[str, Json]:
         """The JSON schema of this argument."""

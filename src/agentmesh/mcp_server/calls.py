@@ -208,7 +208,7 @@ class Calls:
             self._apart = [*filter(threading.Thread.is_alive, self._apart), thread]
 
     def _run(self, flight: Flight) -> None:
-        call = Call(self._session, lambda: self._given_up(flight), flight.woken.wait)
+        call = Call(self._session, lambda: self._given_up(flight), flight.woken.wait, client=self)
         flight.began_us = flight.told_us = self._clock.now_us()
         try:
             self._answer(flight, call, None if flight.cancelled else self._outcome(flight, call))

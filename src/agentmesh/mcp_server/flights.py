@@ -26,8 +26,10 @@ Tell = Callable[[float], Coroutine[Any, Any, None]]
 class Flight:
     """A call under way. It is over when it has a result; it is lost when nobody will see that result."""
 
-    def __init__(self, session: Session, lanes: Lanes, tell: Callable[[], None] = lambda: None) -> None:
-        self.call = Call(session, self._given_up, self._rest)
+    def __init__(
+        self, session: Session, lanes: Lanes, tell: Callable[[], None] = lambda: None, client: object = None
+    ) -> None:
+        self.call = Call(session, self._given_up, self._rest, client=client)
         self._lanes = lanes
         self._tell = tell
         self._lock = threading.Lock()

@@ -17,8 +17,8 @@ from agentmesh.mcp_server.protocol import INVALID_PARAMS, Message, Refused
 
 WORKER_LOOP: Final = """\
 You are a worker on the AgentMesh board. Repeat:
-1. Take a task: claim_task(wait_sec=50). When `claimed` is false, do what `advice` says: wait: claim again; stop: you \
-are done; blocked_by: tell your user what is missing.
+1. Take a task: claim_task(wait_sec=50). When `claimed` is false, do what `advice` says: wait: claim again; resume: \
+claim_task(task_id=one of `holds`, resume=true); stop: you are done; blocked_by: tell your user what is missing.
 2. Read the task and the results of its dependencies. Change only files that its `writes` cover; \
 hold_paths asks for more.
 3. Do it. Its lease is renewed while your calls name the task; before a long silence call heartbeat. Leave what others \

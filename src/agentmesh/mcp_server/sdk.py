@@ -60,12 +60,16 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the session it speaks in, what it is offered, and who must know of its calls."""
+    """Who calls: the session it speaks in, what it is offered, who must know of its calls.
+
+    `client` tells it from others that speak in the same session; None where nothing does.
+    """
 
     session: Session
     offer: Offer
     subscriber: Subscriber = field(default_factory=Subscriber)
     departs: Callable[[Flight], object] = lambda _: None
+    client: object = None
 
 
 class Desk:
@@ -170,7 +174,9 @@ class Desk:
 
     async def _fly(self, caller: Caller, context: Context, work: Work, wait_sec: float) -> Message:
         progress = Progress(lambda waited_sec: context.session.report_progress(waited_sec, wait_sec))
-        flight = Flight(caller.session, self._lanes, progress.tell if 0 < wait_sec < math.inf else lambda: None)
+        flight = Flight(
+            caller.session, self._lanes, progress.tell if 0 < wait_sec < math.inf else lambda: None, caller.client
+        )
         caller.departs(flight)
         try:
             return await self._lanes.ask(lambda: flight.work(work), apart=wait_sec > 0)

@@ -18,7 +18,7 @@ from agentmesh.mcp_server.offer import offer
 from agentmesh.mcp_server.opening import open_served
 from agentmesh.mcp_server.profiles import DEFAULT, Profile
 from agentmesh.mcp_server.sdk import Caller, Desk
-from agentmesh.mcp_server.session import KEEPALIVE_SEC, Session
+from agentmesh.mcp_server.session import KEEPALIVE_STDIO_SEC, Session
 from agentmesh.mcp_server.stdio import INTERRUPTED, End
 from agentmesh.store.base import Durability
 
@@ -30,7 +30,7 @@ def serve_sdk_stdio(
     *,
     agent: str | None = None,
     profile: Profile = DEFAULT,
-    keepalive_sec: float = KEEPALIVE_SEC,
+    keepalive_sec: float = KEEPALIVE_STDIO_SEC,
     durability: Durability = "full",
     test_clock: bool = False,
 ) -> NoReturn:
@@ -43,7 +43,7 @@ def serve_sdk_stdio(
     lanes = Lanes()
     with open_served(board_path, durability=durability, test_clock=test_clock) as board:
         session = Session(board, agent=agent, profile=profile, keepalive_sec=keepalive_sec)
-        caller = Caller(session, offer(profile))
+        caller = Caller(session, offer(profile), client=session)
         server = Desk(lambda _: caller, lanes).server()
         end = End()
         threading.Thread(target=_serve, args=(server, end), name="sdk", daemon=True).start()

@@ -4,13 +4,17 @@ An LLM agent cannot heartbeat while it waits ten minutes for its own tools, so t
 until the client goes, until `keepalive_sec` after the last call that named the task, and never
 longer than the task's `max_hold_sec` (the board sees to that). A token stays remembered after its
 lease is lost or its task has ended: the board then gives the true reason, or the first answer.
+
+Many clients give a call up after 1 to 60 seconds and say nothing. A claim that was made after a
+wait may therefore have been answered to nobody; its lease is renewed only from the first call on
+that names the task. And a new claim of an agent ends its older waits: nobody listens to those.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +24,7 @@ from agentmesh.errors import AgentMeshError, HoldExhausted, InvalidArgument, Lea
 from agentmesh.mcp_server.arguments import Arguments
 from agentmesh.mcp_server.log import log, log_exception
 from agentmesh.mcp_server.profiles import ADOPTING, DEFAULT, Profile
-from agentmesh.model import OPERATOR, Json, Lease
+from agentmesh.model import OPERATOR, Json, Lease, Micros
 from agentmesh.store.base import Alarm
 
 if TYPE_CHECKING:
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
     from agentmesh.board.facade import Board
 
 KEEPALIVE_SEC: Final = 900.0
+"""Over HTTP, where nothing tells whether the client still lives."""
+KEEPALIVE_STDIO_SEC: Final = 3600.0
+"""On stdio, where a client that has gone closes the pipe: an agent may work for long without a word."""
+AT_ONCE_US: Final = 1_000_000
+"""A claim that is answered within this time has been heard: clients wait for an answer for longer."""
 REMEMBERED: Final = 1000
 """Tokens a session keeps; beyond them the oldest whose lease is over goes first."""
 
@@ -41,14 +50,14 @@ ENDED_BY_HOLDER: Final = frozenset({"completed", "failed", "released", "split"})
 class Held:
     """A lease that this session claimed. `over` when there is nothing left to renew.
 
-    `named_us` and `renewed_us` are readings of the session's clock, not instants of the board; `length_us` is how long
-    the lease lasts from its last renewal.
+    `named_us` (None: no call has named the task) and `renewed_us` are readings of the session's clock, not instants of
+    the board; `length_us` is how long the lease lasts from its last renewal.
     """
 
     lease: Lease
     timeout_us: int
     length_us: int
-    named_us: int
+    named_us: int | None
     renewed_us: int
     over: bool = False
 
@@ -86,6 +95,7 @@ class Session:
         self._keepalive_us = int(keepalive_sec * 1_000_000)
         self._clock = clock or board.store.monotonic
         self._held: dict[tuple[str, str], Held] = {}
+        self._waits: dict[tuple[object, str], object] = {}
         self._lock = threading.Lock()
         self._alarm: Alarm | None = None
         self._thread: threading.Thread | None = None
@@ -104,11 +114,39 @@ class Session:
             raise InvalidArgument("agent_id", f"this session speaks as {self.agent!r}", hint="Leave agent_id out.")
         return self.agent or named
 
-    def remember(self, agent_id: str, claim: Claim) -> None:
-        """Keep a claim's token, and renew its lease from now on."""
+    @contextlib.contextmanager
+    def waiting(self, client: object, agent_id: str) -> Iterator[Callable[[], bool]]:
+        """The wait of a claim, which ends older ones of its client and agent; gives what tells that it was ended too.
+
+        A client of None may be any of several, and ends nothing.
+        """
+        if client is None:
+            yield lambda: False
+            return
+        key, this = (client, agent_id), object()
+        with self._lock:
+            older = key in self._waits
+            self._waits[key] = this
+        if older:
+            self.board.wake_waits()
+        try:
+            yield lambda: self._waits.get(key) is not this
+        finally:
+            with self._lock:
+                if self._waits.get(key) is this:
+                    del self._waits[key]
+
+    def now_us(self) -> Micros:
+        """A reading of the session's clock, to measure how long a call takes."""
+        return self._clock.now_us()
+
+    def remember(self, agent_id: str, claim: Claim, *, heard: bool) -> None:
+        """Keep a claim's token, and renew its lease: at once if its answer is `heard`, else once a call names it."""
         now_us = self._clock.now_us()
         timeout_us = claim.task.lease_timeout_us
-        held = Held(claim.lease, timeout_us, self._length_us(claim.lease, timeout_us), now_us, now_us)
+        held = Held(
+            claim.lease, timeout_us, self._length_us(claim.lease, timeout_us), now_us if heard else None, now_us
+        )
         with self._lock:
             self._held[agent_id, claim.task.id] = held
             self._forget_oldest()
@@ -162,6 +200,12 @@ class Session:
         with self._lock:
             return frozenset(task_id for (_, task_id), held in self._held.items() if not held.over)
 
+    def unheard(self, agent_id: str) -> frozenset[str]:
+        """The tasks that an agent claimed after a wait and that no call has named since."""
+        with self._lock:
+            mine = [h for (agent, _), h in self._held.items() if agent == agent_id]
+            return frozenset(held.lease.task_id for held in mine if held.named_us is None and not held.over)
+
     def named(self, task_id: str) -> None:
         """A call named this task: its lease is cared for another while.
 
@@ -170,7 +214,7 @@ class Session:
         with self._lock:
             now_us = self._clock.now_us()
             named = [held for (_, held_id), held in self._held.items() if held_id == task_id]
-            lapsed = any(held.named_us <= now_us - self._keepalive_us for held in named)
+            lapsed = any(held.named_us is None or held.named_us <= now_us - self._keepalive_us for held in named)
             for held in named:
                 held.named_us = now_us
         if lapsed:
@@ -208,7 +252,7 @@ class Session:
     def _cared_for(self, now_us: int) -> list[Held]:
         oldest_us = now_us - self._keepalive_us
         with self._lock:
-            return [h for h in self._held.values() if not h.over and h.named_us > oldest_us]
+            return [h for h in self._held.values() if not h.over and h.named_us is not None and h.named_us > oldest_us]
 
     def _renew_one(self, held: Held, now_us: int) -> None:
         held.renewed_us = now_us
@@ -246,7 +290,7 @@ class Session:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call: its session, and the ways in which it may end early.
+    """One call: its session, its client (None if it may be any of several), and the ways in which it may end early.
 
     `rest` sleeps so many seconds at most, and is true once the call is to end. `undo` is set by a tool whose effect is
     worthless when its answer never arrives; the front runs it when the call was cancelled after the work was done, or
@@ -257,6 +301,7 @@ class Call:
     given_up: Callable[[], bool] = lambda: False
     rest: Callable[[float], bool] = lambda _: True
     undo: Callable[[], object] | None = None
+    client: object = None
 
     def take_back(self) -> None:
         """Undo what came of the call, if that can be; at most once."""

@@ -35,7 +35,7 @@ from agentmesh.mcp_server.opening import open_served
 from agentmesh.mcp_server.profiles import DEFAULT, Profile
 from agentmesh.mcp_server.protocol import Message, Notification, Refused, Request
 from agentmesh.mcp_server.reply import result_of
-from agentmesh.mcp_server.session import KEEPALIVE_SEC, Call, Session
+from agentmesh.mcp_server.session import KEEPALIVE_STDIO_SEC, Call, Session
 from agentmesh.mcp_server.updates import Subscriptions, listen
 from agentmesh.mcp_server.wire import LONGEST_LINE, Wire
 from agentmesh.model import Json
@@ -235,7 +235,7 @@ def serve_stdio(
     *,
     agent: str | None = None,
     profile: Profile = DEFAULT,
-    keepalive_sec: float = KEEPALIVE_SEC,
+    keepalive_sec: float = KEEPALIVE_STDIO_SEC,
     durability: Durability = "full",
     test_clock: bool = False,
 ) -> int:

@@ -12,6 +12,7 @@ from agentmesh.model import Json
 _RESTART: Final = "Tell your user to restart this server."
 HINTS: Final[Mapping[str, str]] = {
     "busy": "Try again in a moment; the call had no effect.",  # not to end the process that is in the way
+    "outcome_unknown": "Look whether the call took effect, or repeat it with the same request_id; tell your user.",
     "resources_exhausted": "Tell your user that this server has used up a limit of its process, such as open files.",
     "mismatched_log": "Tell your user that the board file was replaced and its old log was left beside it.",
     "store_error": "Tell your user to run `agentmesh doctor`.",

@@ -154,7 +154,8 @@ class App:
         exchange: Exchange = context.request.scope[KEY]  # type: ignore[union-attr]  # over HTTP there is a request
         session = self._sessions.of(exchange)
         subscriber = self._sessions.subscriber(exchange)
-        return Caller(session, self._serving.offers[session.profile], subscriber, exchange.departs)
+        offered = self._serving.offers[session.profile]
+        return Caller(session, offered, subscriber, exchange.departs, client=exchange.header(ID))
 
     def _new_session(self, agent: str | None, profile: Profile) -> Session:
         keepalive_sec = self._serving.keepalive_sec
