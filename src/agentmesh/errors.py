@@ -351,6 +351,13 @@ class UnsupportedFileSystem(StoreError):
     hint = "Put the board on a local disk (or a named container volume), or use PostgreSQL."
 
 
+class AliasedBoard(StoreError):
+    """The board file has a second name, under which it would have a second log."""
+
+    code = "aliased_board"
+    hint = "Stop all agents, find the names (`find / -samefile`), and keep one: that with a -wal file beside it."
+
+
 class BoardNotFound(StoreError):
     """There is no board at that place."""
 

@@ -64,6 +64,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "clock_over": 42,
     "outcome_unknown": 43,
     "resources_exhausted": 44,
+    "aliased_board": 45,
     "mismatched_log": 47,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,

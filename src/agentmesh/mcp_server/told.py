@@ -22,6 +22,7 @@ HINTS: Final[Mapping[str, str]] = {
     "newer_schema": "Tell your user that this board needs a newer AgentMesh.",
     "foreign_file": "Tell your user that this file is no board.",
     "unsupported_file_system": "Tell your user that the board cannot be shared on its file system.",
+    "aliased_board": "Tell your user that the file of this board has a second name, so the board cannot be shared.",
     "board_not_found": "Tell your user that there is no board at this place.",
     "board_exists": "Tell your user that there is a board at this place already.",
     "board_replaced": _RESTART,

@@ -7,8 +7,10 @@ reports on shared folders of virtual machines and containers.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from agentmesh.errors import UnsupportedFileSystem
 
@@ -37,18 +39,28 @@ UNSUPPORTED = {
     "davfs": "a network share",
 }
 
-OCTAL = re.compile(r"\\([0-7]{3})")
+OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
-def refuse_unsupported(path: Path, mounts: Path, *, hint: str | None = None) -> None:
+class Mount(NamedTuple):
+    """A line of the mount table: where the file system is mounted, and its type."""
+
+    point: str
+    kind: str
+
+
+NO_MOUNT = Mount("", "")
+"""The system has no mount table."""
+
+
+def refuse_unsupported(path: Path, mount: Mount, *, hint: str | None = None) -> None:
     """Refuse a path whose mount cannot carry WAL, with another `hint` than the usual one if there is a better.
 
     Raises:
         UnsupportedFileSystem: the mount's type is in the table.
     """
-    kind = mount_type(path, mounts)
-    if why := why_unsupported(kind):
-        message = f"{path} is on {kind}, {why}: several processes cannot share a board there."
+    if why := why_unsupported(mount.kind):
+        message = f"{path} is on {mount.kind}, {why}: several processes cannot share a board there."
         raise UnsupportedFileSystem(message, hint=hint)
 
 
@@ -58,17 +70,17 @@ def why_unsupported(kind: str) -> str | None:
     return UNSUPPORTED.get(bare)
 
 
-def mount_type(path: Path, mounts: Path) -> str:
-    """The file system type of the deepest mount above `path`; empty where the system has no mount table."""
+def mount_of(path: Path, mounts: Path) -> Mount:
+    """The deepest mount at or above `path`; `NO_MOUNT` where the system has no mount table."""
     try:
-        table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
+        table = mounts.read_bytes()  # as bytes: only a blank, a tab, a line feed and a backslash are escaped in a name
     except OSError:
-        return ""
-    best, kind = -1, ""
+        return NO_MOUNT
+    best = NO_MOUNT
     below = f"{path}/"
-    for line in table.splitlines():
-        _device, point, type_, *_ = line.split(" ")
-        point = OCTAL.sub(lambda m: chr(int(m.group(1), 8)), point)
-        if len(point) >= best and below.startswith(point.rstrip("/") + "/"):
-            best, kind = len(point), type_
-    return kind
+    for line in table.split(b"\n"):
+        _device, escaped, kind, *_ = *line.split(b" ", 3), b"", b""
+        point = os.fsdecode(OCTAL.sub(lambda match: bytes([int(match[1], 8)]), escaped))
+        if point and len(point) >= len(best.point) and below.startswith(point.rstrip("/") + "/"):
+            best = Mount(point, os.fsdecode(kind))
+    return best

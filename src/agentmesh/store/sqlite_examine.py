@@ -14,11 +14,13 @@ from pathlib import Path
 
 import apsw
 
+from agentmesh.errors import AliasedBoard
 from agentmesh.store import migrate
+from agentmesh.store.aliases import MOUNT_FOLDER, hard_links, is_mount_point
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.files import GATE
-from agentmesh.store.filesystem import mount_type, why_unsupported
 from agentmesh.store.holders import of_gate, of_write_lock
+from agentmesh.store.filesystem import mount_of, why_unsupported
 from agentmesh.store.observations import judged
 from agentmesh.store.sqlite_open import ENGINE, LOG_LIMIT, SYNCHRONOUS
 from agentmesh.upkeep import Observation
@@ -71,8 +73,11 @@ def outside(path: Path, options: StoreOptions) -> list[Observation]:
 
 
 def _seen(path: Path, options: StoreOptions) -> Iterator[Observation]:
-    kind = mount_type(path, options.mounts)
-    yield judged("file_system", kind or "not known here", not why_unsupported(kind), MOVE)
+    mount = mount_of(path, options.mounts)
+    yield judged("file_system", mount.kind or "not known here", not why_unsupported(mount.kind), MOVE)
+    links, mounted = hard_links(path), is_mount_point(path, mount)
+    yield judged("hard_links", links, links == 1, AliasedBoard.hint)
+    yield judged("mount_point", mounted, not mounted, MOUNT_FOLDER)
     file = path.stat()
     yield Observation("file_bytes", file.st_size)
     log = Path(f"{path}-wal")

@@ -12,8 +12,9 @@ from agentmesh.cell import CellClock
 from agentmesh.clock import word
 from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, ReadOnly, StoreError, UnsupportedFileSystem
 from agentmesh.store import migrate
+from agentmesh.store.aliases import refuse_aliased
 from agentmesh.store.base import Durability, StoreOptions
-from agentmesh.store.filesystem import refuse_unsupported
+from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.statements import shared_statements
 from agentmesh.store.timing import BESIDE, FACT, refuse_strange
 
@@ -35,6 +36,7 @@ def locate(path: Path, options: StoreOptions) -> Path:
         BoardNotFound: nothing is there, and nothing may or can be created.
         ForeignFile: it is not a regular file.
         UnsupportedFileSystem: its mount cannot carry a shared board.
+        AliasedBoard: it has, or may have, a second name.
     """
     real = Path(os.path.realpath(path))
     refuse_strange(real, options.clock)
@@ -44,8 +46,11 @@ def locate(path: Path, options: StoreOptions) -> Path:
         raise BoardNotFound(f"There is no folder {real.parent} to hold a board.")
     if real.exists() and 0 < real.stat().st_size < SMALLEST_PAGE:
         raise ForeignFile(f"{path} is not an AgentMesh board.")  # to SQLite a file of one byte is an empty one
-    refuse_unsupported(real, options.mounts)
-    if not real.exists():
+    mount = mount_of(real, options.mounts)
+    refuse_unsupported(real, mount)
+    if real.exists():
+        refuse_aliased(real, mount)
+    else:
         if not options.create:
             raise BoardNotFound(f"There is no board at {path}.")
         _create_empty(real)

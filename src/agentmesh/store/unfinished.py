@@ -8,17 +8,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agentmesh.clock import Chance, word
+from agentmesh.clock import ALPHABET, Chance, word
 from agentmesh.errors import BoardExists, InvalidArgument, UnsupportedFileSystem
 from agentmesh.store.base import StoreOptions
-from agentmesh.store.filesystem import refuse_unsupported
+from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.sqlite_errors import of_system, translated
 
+DRAFT = ".unfinished-"
+LETTERS = 8
 SIDE_FILES = ("-journal", "-wal", "-shm")
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 NEVER_OVER = "Name a file that is not there; a new one never takes the place of anything."
 LOCAL_FIRST = "Make it on a local disk, then copy the finished file to where you want it."
 
@@ -38,14 +42,14 @@ def free_place(path: Path, options: StoreOptions) -> Path:
     for trace in (place, *(Path(f"{place}{end}") for end in SIDE_FILES)):
         if os.path.lexists(trace):  # an old log beside a new file would be taken for its own
             raise _exists(trace)
-    refuse_unsupported(place, options.mounts, hint=LOCAL_FIRST)
+    refuse_unsupported(place, mount_of(place, options.mounts), hint=LOCAL_FIRST)
     return place
 
 
 @contextlib.contextmanager
 def unfinished(target: Path, chance: Chance) -> Iterator[Path]:
     """A name beside the target's; if the body fails, whatever has it goes."""
-    place = target.with_name(f"{target.name}.unfinished-{word(chance, 8)}")
+    place = target.with_name(f"{target.name}{DRAFT}{word(chance, LETTERS)}")
     try:
         yield place
     except BaseException:
@@ -62,11 +66,44 @@ def give_name(place: Path, target: Path, reached: Callable[[str], None]) -> None
     try:
         reached("linked")
         with translated(target):
-            place.unlink()
+            place.unlink(missing_ok=True)  # whoever opened the file in the meantime has removed it
             _sync_folder(target.parent)
     except BaseException:
         target.unlink()
         raise
+
+
+def finish_naming(target: Path) -> int:
+    """Remove the unfinished names that a file still has because its maker ended between `link` and `unlink`.
+
+    Returns:
+        How many of them this user may not remove. They do no harm: no board is opened by such a name while it has
+        another one.
+    """
+    file = target.stat()
+    draft = re.compile(re.escape(f"{target.name}{DRAFT}") + f"[{ALPHABET}]{{{LETTERS}}}")
+    names = [name for name in target.parent.iterdir() if draft.fullmatch(name.name) and _is(name, file)]
+    left = sum(not _removed(name) for name in names)
+    if left < len(names):
+        _sync_folder(target.parent)
+    return left
+
+
+def _is(name: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(name.lstat(), file)
+    except FileNotFoundError:
+        return False
+
+
+def _removed(name: Path) -> bool:
+    try:
+        name.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno not in NOT_ALLOWED:
+            raise
+        return False
+    return True
 
 
 def _link(place: Path, target: Path) -> None:
