@@ -98,8 +98,13 @@ class CellClock(SystemClock):
     def create(cls, path: str | os.PathLike[str], at_us: int = START_US) -> CellClock:
         """Make a new cell and map it."""
         head = b"".join(word.to_bytes(WORD, sys.byteorder) for word in (MAGIC, at_us, 1, 0))
-        with Path(path).open("xb") as file:
-            file.write(head.ljust(SIZE, b"\0"))  # no hole: to touch one on a full disk would end the process
+        file = Path(path).open("xb")  # noqa: SIM115 - closed below, where a failure to write the rest shows
+        try:
+            with file:
+                file.write(head.ljust(SIZE, b"\0"))  # no hole: to touch one on a full disk would end the process
+        except BaseException:
+            Path(path).unlink()
+            raise
         return cls(path)
 
     @classmethod

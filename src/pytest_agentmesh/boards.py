@@ -13,7 +13,7 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 
@@ -125,12 +125,12 @@ class Boards:
         with self._making:
             template = self._template(settings.storage)
         folder = template.parent.parent / f"{next(self._numbers):05}{name and '-'}{name}"
-        folder.mkdir()
-        path = folder / NAME
-        shutil.copyfile(template, path)
-        path.chmod(0o600)
-        os.utime(path, (MADE_SEC, MADE_SEC))
-        return MeshBoard.on(path, settings.seed, CellClock.create(cell_path(path)))
+        with _new(folder):
+            path = folder / NAME
+            shutil.copyfile(template, path)
+            path.chmod(0o600)
+            os.utime(path, (MADE_SEC, MADE_SEC))
+            return MeshBoard.on(path, settings.seed, CellClock.create(cell_path(path)))
 
     def close(self) -> None:
         """Take away what the run made and nobody keeps."""
@@ -152,12 +152,22 @@ class Boards:
                 self._before = os.environ.get(VARIABLE)
                 _set_variable("1")  # so that the code under test, and its processes, may open a test board by its path
             folder = (self._folder() if storage == "file" else self._ram_folder()) / TEMPLATE
-            folder.mkdir(mode=0o700)
             path = folder / NAME
-            with contextlib.closing(CellClock.create(cell_path(path))) as cell:
+            with _new(folder), contextlib.closing(CellClock.create(cell_path(path))) as cell:
                 Board.open(path, durability="normal", clock=cell, chance=random.Random(0)).close()
             self._templates[storage] = path
         return self._templates[storage]
+
+
+@contextlib.contextmanager
+def _new(folder: Path) -> Iterator[None]:
+    """A folder that goes again, with all that is in it, if the board for which it is made cannot be made."""
+    folder.mkdir(mode=0o700)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 class _RamFolder:

@@ -8,6 +8,7 @@ import pytest
 
 from agentmesh.cli.config_file import ConfigFile
 from agentmesh.errors import ConfigurationRefused
+from tests.support.small_disk import small_disk
 
 NOW_US = 1_767_225_600_000_000
 
@@ -121,3 +122,15 @@ def test_only_plain_text_files_are_read(folder):
     for name, problem in (("folder", "it is no file"), ("pipe", "it is no file"), ("utf-16", "byte 1 is not UTF-8")):
         with pytest.raises(ConfigurationRefused, match=problem):
             ConfigFile.read(Path(folder, name))
+
+
+def test_a_copy_that_does_not_fit_is_not_there_at_all(tmp_path):
+    """Half of it would hold keys and be of no use; the file stays as it was."""
+    with small_disk(tmp_path / "disk") as disk:
+        file = disk.folder / "c.json"
+        file.write_text("k" * 20_000)
+        disk.fill(leave=2)
+        with pytest.raises(OSError, match="space"):
+            ConfigFile.read(file).write("new", NOW_US)
+        assert disk.files() == ["c.json"]
+        assert file.read_text() == "k" * 20_000

@@ -14,6 +14,7 @@ from agentmesh.prices import price
 from agentmesh.rules import WARNING_PERCENT
 from agentmesh.usage import read_usage
 from tests.support.boards import violations
+from tests.support.small_disk import small_disk
 
 
 def calls_of(task_id):
@@ -90,3 +91,12 @@ def test_an_installation_without_the_plan_says_so(mesh, monkeypatch):
 
     assert result.exit_code == 2
     assert "Name a plan file" in result.stderr
+
+
+def test_a_demo_without_room_leaves_no_folder(mesh, tmp_path, monkeypatch):
+    """The folder is made for the board, and there is none."""
+    with small_disk(tmp_path / "disk") as disk:
+        monkeypatch.setattr(demo_module.tempfile, "tempdir", str(disk.folder))
+        disk.fill(leave=20)
+        assert mesh("demo").exit_code == 22
+        assert disk.files() == []

@@ -3,6 +3,11 @@
 import stat
 import subprocess
 
+import apsw
+import pytest
+
+from tests.support.small_disk import small_disk
+
 
 def test_init_makes_a_board_that_git_ignores(mesh):
     """The board is there, and stays out of the history."""
@@ -74,3 +79,39 @@ def test_init_makes_no_folders_but_its_own(mesh, tmp_path):
     """A typing error does not grow a tree."""
     assert mesh("init", str(tmp_path / "no" / "board.db")).exit_code == 2
     assert not (tmp_path / "no").exists()
+
+
+def stub(path):
+    """What a creation of an older version left when its disk was full: SQLite's header, and not a table."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "wal")
+    connection.close()
+    assert path.stat().st_size == 4096
+
+
+@pytest.mark.parametrize("make", [stub, lambda path: path.touch()])
+def test_init_finishes_what_a_failed_creation_left(mesh, tmp_path, make):
+    """A database without a table, or an empty file: nothing is lost by it."""
+    make(tmp_path / "board.db")
+    assert mesh("list", "--board", tmp_path / "board.db").exit_code == 28
+    assert mesh("init", tmp_path / "board.db").exit_code == 0
+    assert mesh("add", "t", "--board", tmp_path / "board.db").exit_code == 0
+    assert mesh("init", tmp_path / "board.db").exit_code == 29
+
+
+def test_init_on_a_full_disk_leaves_nothing(mesh, tmp_path, monkeypatch):
+    """Not even the folder or half a `.gitignore`; with room it does its work."""
+    with small_disk(tmp_path / "disk") as disk, monkeypatch.context() as there:
+        there.chdir(disk.folder)
+        for pages in (0, 1, 2, 3, 12, 60):
+            disk.fill(leave=pages)
+            assert mesh("init").exit_code == 22
+            assert disk.files() == []
+            disk.make_room()
+        (disk.folder / ".agentmesh").mkdir()
+        disk.fill()
+        assert mesh("init").exit_code == 22
+        assert list((disk.folder / ".agentmesh").iterdir()) == []
+        disk.make_room()
+        assert mesh("init").exit_code == 0
+        assert "*" in (disk.folder / ".agentmesh" / ".gitignore").read_text().splitlines()

@@ -11,8 +11,11 @@ import pytest
 
 from agentmesh import Board
 from agentmesh.cell import VARIABLE
-from agentmesh.errors import OnTestClock
+from agentmesh.errors import DiskFull, OnTestClock
 from pytest_agentmesh import MeshBoard
+from pytest_agentmesh.boards import Boards
+from pytest_agentmesh.settings import Settings
+from tests.support.small_disk import small_disk
 
 ENDING_SEC = 60
 STORAGES = pytest.mark.parametrize("storage", ["file", "memory"])
@@ -295,3 +298,18 @@ def test_a_verb_that_moves_the_clock_is_called_as_on_any_board(verb):
     """Editors and type checkers see the parameters of `Board`, and `help()` its words."""
     ours, plain = getattr(MeshBoard, verb), getattr(Board, verb)
     assert (signature(ours), ours.__doc__) == (signature(plain), plain.__doc__)
+
+
+def test_a_board_that_cannot_be_made_leaves_nothing(tmp_path):
+    """Neither a template nor a clone of it: the next test finds room, or the same clear error."""
+    with small_disk(tmp_path / "disk") as disk:
+        boards = Boards(lambda: disk.folder)
+        for pages in (20, 20, 120):  # no room for the template, then for a clone
+            disk.fill(leave=pages)
+            with pytest.raises((OSError, DiskFull)):
+                boards.make(Settings())
+            assert disk.files() == (["template"] if pages == 120 else [])
+            disk.make_room()
+        boards.make(Settings()).discard(keep=False)
+        boards.close()
+        assert disk.files() == []

@@ -9,6 +9,7 @@ import pytest
 from agentmesh.cell import AGENT, PARKED, PLACES, RUNNING, START_US, CellClock, alive, cell_path
 from agentmesh.errors import InvalidArgument, Overloaded
 from tests.support.patience import until
+from tests.support.small_disk import small_disk
 
 
 @pytest.fixture
@@ -133,3 +134,14 @@ def test_holds_are_counted(cell):
             assert cell.held
         assert cell.held
     assert not cell.held
+
+
+def test_a_cell_that_does_not_fit_is_not_there_at_all(tmp_path):
+    """The same call makes it once there is room."""
+    with small_disk(tmp_path / "disk") as disk:
+        disk.fill(leave=2)
+        with pytest.raises(OSError, match="space"):
+            CellClock.create(disk.folder / "a.clock")
+        assert disk.files() == []
+        disk.make_room()
+        CellClock.create(disk.folder / "a.clock").close()

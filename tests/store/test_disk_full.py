@@ -1,8 +1,5 @@
 """A full disk: a typed answer, nothing half done, reads go on, and the same board object works once there is room."""
 
-import contextlib
-import subprocess
-
 import pytest
 
 from agentmesh import Board
@@ -10,43 +7,16 @@ from agentmesh.errors import DiskFull
 from agentmesh.model import Task
 from tests.support.boards import open_board, rows, states, violations
 from tests.support.interleave import outcome
+from tests.support.small_disk import small_disk
 
-SIZE = 1 << 20
 BIG = "x" * 60_000
-
-
-class Disk:
-    """A small file system of its own."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.board = folder / "board.db"
-        self._ballast = folder / "ballast"
-
-    def fill(self):
-        """Leave not a byte free."""
-        with contextlib.suppress(OSError), self._ballast.open("ab", buffering=0) as file:
-            while True:
-                file.write(b"\0" * 4096)
-
-    def make_room(self):
-        """Free space, as the error's hint says."""
-        self._ballast.unlink()
 
 
 @pytest.fixture
 def disk(tmp_path):
     """A disk of a megabyte."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"needs the right to mount: {mounted.stderr.strip()}")
-    try:
-        yield Disk(folder)
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 def test_a_write_on_a_full_disk_has_no_effect(disk, clock):
@@ -115,6 +85,40 @@ def test_opening_on_a_full_disk_says_so(disk, clock, there):
     disk.make_room()
     with open_board(disk.board, clock) as board:
         assert board.create_task("t", id="t").id == "t"
+
+
+def test_a_board_that_does_not_fit_is_not_there_at_all(disk, clock):
+    """However much of it there is room for: no stub, no log, no gate, no draft; and it is made once there is room."""
+    outcomes = set()
+    for pages in (0, 1, 2, 3, 8, 12, 40, *range(62, 80, 2)):
+        disk.fill(leave=pages)
+        try:
+            open_board(disk.board, clock).close()
+        except DiskFull:
+            outcomes.add("full")
+            assert disk.files() == []
+        else:
+            outcomes.add("made")
+            assert disk.files() == ["board.db", "board.db.gate"]
+            disk.board.unlink()
+        disk.make_room()
+    assert outcomes == {"full", "made"}
+    with open_board(disk.board, clock) as board:
+        assert board.status().total == 0
+
+
+def test_an_empty_file_that_was_there_stays_and_is_finished_once_there_is_room(disk, clock):
+    """It is not ours to remove."""
+    for pages in (0, 3, 12, 40):
+        disk.board.touch()
+        disk.fill(leave=pages)
+        with pytest.raises(DiskFull):
+            Board.open(disk.board)
+        assert disk.board.is_file()
+        disk.make_room()
+        with open_board(disk.board, clock) as board:
+            assert board.status().total == 0
+        disk.board.unlink()
 
 
 def test_a_full_disk_does_not_fail_a_write_that_was_committed(disk, clock):

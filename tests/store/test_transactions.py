@@ -87,6 +87,8 @@ def test_every_write_takes_the_write_lock_first(board_path, clock, trace):
 
 def test_nothing_stays_open_behind_a_call(board_path, clock, trace):
     """No transaction and no unread cursor, which would pin the log or hold the lock."""
+    open_board(board_path, clock).close()
+    trace.connections.clear()  # those with which the board was made are closed
     with open_board(board_path, clock) as board:
         a_working_day(board, clock)
         assert not any(connection.in_transaction for connection in trace.connections)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,11 @@ from agentmesh.cli.discover import FILE, HOME, discover
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.text import place
 from agentmesh.documents import document
-from agentmesh.errors import BoardExists, BoardNotFound, InvalidArgument
+from agentmesh.errors import BoardExists, BoardNotFound, DiskFull, InvalidArgument
 from agentmesh.model import Finding
 
 IGNORE = ".gitignore"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 SOURCES = {
     "option": "named by --board",
     "environment": f"named by {BOARD_VARIABLE}",
@@ -71,33 +73,65 @@ def make_board(target: str) -> None:
 @contextlib.contextmanager
 def room(target: str) -> Iterator[None]:
     """A place for a new board: refuse what is there, make the folder of our own; if no board comes of it, it goes."""
-    home = Path(target).parent
-    made = "://" not in target and home.name == HOME and not home.exists()
-    if "://" not in target:
-        _prepare(Path(target))
+    if "://" in target:
+        yield
+        return
+    board = Path(target)
+    _refuse_occupied(board)
+    home = board.parent
+    if home.name != HOME and not home.is_dir():
+        raise InvalidArgument("path", f"the folder {place(str(home))!r} does not exist")
+    made = not home.exists()
     try:
+        if home.name == HOME:
+            _make_home(home)
         yield
     except BaseException:
         if made:
             with contextlib.suppress(OSError):  # somebody else uses it by now
-                (home / IGNORE).unlink()
+                (home / IGNORE).unlink(missing_ok=True)
                 home.rmdir()
         raise
 
 
-def _prepare(board: Path) -> None:
-    """Refuse what is there, make the folder of our own, and keep it out of git."""
-    for trace in (board, *(board.with_name(board.name + end) for end in ("-wal", "-journal"))):
-        if os.path.lexists(trace):
-            raise BoardExists(f"{place(str(trace))!r} is there already.")
-    home = board.parent
-    if home.name == HOME:
+def _refuse_occupied(board: Path) -> None:
+    """Refuse a place where something is; a database without a table is nothing, a failed creation leaves it."""
+    if os.path.lexists(board):
+        if not _is_vacant(board):
+            raise BoardExists(f"{place(str(board))!r} is there already.")
+        return
+    for log in (board.with_name(board.name + end) for end in ("-wal", "-journal")):
+        if os.path.lexists(log):
+            raise BoardExists(f"{place(str(log))!r} is there already.")
+
+
+def _is_vacant(board: Path) -> bool:
+    from agentmesh.board.facade import Board
+
+    if not board.is_file():
+        return False
+    try:
+        Board.examine(str(board))
+    except BoardNotFound:
+        return True
+    return False
+
+
+def _make_home(home: Path) -> None:
+    """Make the folder of our own and keep it out of git; half a list of what git ignores would not."""
+    ignore = home / IGNORE
+    try:
         home.mkdir(mode=0o700, exist_ok=True)
-        ignore = home / IGNORE
         if not ignore.exists():
-            ignore.write_text("# A board is local to its machine.\n*\n")
-    elif not home.is_dir():
-        raise InvalidArgument("path", f"the folder {place(str(home))!r} does not exist")
+            try:
+                ignore.write_text("# A board is local to its machine.\n*\n")
+            except BaseException:
+                ignore.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise DiskFull(f"No space is left for the folder {place(str(home))!r}.") from error
 
 
 def _tell_made(screen: Screen, target: str) -> None:

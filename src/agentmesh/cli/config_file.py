@@ -85,9 +85,13 @@ def _copy_aside(path: Path, data: bytes, now_us: int) -> Path:
     stamp = datetime.fromtimestamp(now_us / 1_000_000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     copy = path.with_name(f"{path.name}.bak-{stamp}")
     with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            copy.unlink()
+            raise
     return copy
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -70,9 +72,8 @@ def demo(app: App, plan: str | None) -> int:
     from agentmesh.cli.plan_file import read_plan
 
     wanted = read_plan(plan or str(packaged_plan()))
-    path = _new_place(app.board)
     screen = None if app.json else Screen()
-    with interruptible(), Board.open(path, create=True) as board:
+    with interruptible(), _new_place(app.board) as path, Board.open(path, create=True) as board:
         board.apply_plan(wanted)
         if plan is None:
             board.budgets.set(plan=wanted["plan"], usd=BUDGET_USD)
@@ -98,13 +99,21 @@ def packaged_plan() -> Path:
     raise InvalidArgument("PLAN", f"{PLAN_FILE} is not installed here", hint="Name a plan file.")
 
 
-def _new_place(named: str | None) -> Path:
-    if named is None:
-        return Path(tempfile.mkdtemp(prefix="agentmesh-demo-")) / FILE
-    path = Path(named).absolute()
-    if path.exists():
-        raise BoardExists("The demo makes a board of its own, and there is one at --board already.")
-    return path
+@contextmanager
+def _new_place(named: str | None) -> Iterator[Path]:
+    """Where the demo's board shall be; a folder that was made for it goes again if no board is made."""
+    if named is not None:
+        path = Path(named).absolute()
+        if path.exists():
+            raise BoardExists("The demo makes a board of its own, and there is one at --board already.")
+        yield path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="agentmesh-demo-"))
+    try:
+        yield folder / FILE
+    finally:
+        with suppress(OSError):  # it is not empty: the board stays
+            folder.rmdir()
 
 
 def _introduce(screen: Screen | None, board: Board, wanted: dict[str, Any], path: Path) -> None:

@@ -31,7 +31,10 @@ with the write lock held; `commit` before and `committed` after the commit; `che
 statement that runs inside is a point of its own, named `do:STATEMENT`.
 """
 COPY_POINTS = ("copy", "verify", "link", "linked")
-"""The same for a copy: before each stretch of pages, before the copy is verified, before and after it gets its name."""
+"""The same for a copy: before each stretch of pages, before the copy is verified, before and after it gets its name.
+
+A board that is made by opening it passes `new:link` and `new:linked`.
+"""
 
 
 class Probe(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TypeVar
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.sqlite import SqliteStore
 from agentmesh.store.sqlite_errors import translated
-from agentmesh.store.unfinished import free_place, give_name, unfinished
+from agentmesh.store.unfinished import free_place, give_name, sync, unfinished
 
 T = TypeVar("T")
 
@@ -32,14 +31,6 @@ def build(path: Path, options: StoreOptions, work: Callable[[SqliteStore], T]) -
             result = work(store)
         with translated(target):
             Path(f"{place}.gate").unlink()
-            _sync(place)
+            sync(place)
         give_name(place, target, options.probe.reached if options.probe else lambda _point: None)
     return result
-
-
-def _sync(place: Path) -> None:
-    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

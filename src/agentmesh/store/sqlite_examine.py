@@ -19,8 +19,8 @@ from agentmesh.store import migrate
 from agentmesh.store.aliases import MOUNT_FOLDER, hard_links, is_mount_point
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.files import GATE
-from agentmesh.store.holders import of_gate, of_write_lock
 from agentmesh.store.filesystem import mount_of, why_unsupported
+from agentmesh.store.holders import of_gate, of_write_lock
 from agentmesh.store.observations import judged
 from agentmesh.store.sqlite_open import ENGINE, LOG_LIMIT, SYNCHRONOUS
 from agentmesh.upkeep import Observation

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
 
 from agentmesh.cell import CellClock
-from agentmesh.clock import word
-from agentmesh.errors import BoardNotFound, ForeignFile, NewerSchema, ReadOnly, StoreError, UnsupportedFileSystem
+from agentmesh.clock import system_chance, word
+from agentmesh.errors import (
+    BoardExists,
+    BoardNotFound,
+    ForeignFile,
+    NewerSchema,
+    ReadOnly,
+    StoreError,
+    UnsupportedFileSystem,
+)
 from agentmesh.store import migrate
 from agentmesh.store.aliases import refuse_aliased
 from agentmesh.store.base import Durability, StoreOptions
 from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.statements import shared_statements
 from agentmesh.store.timing import BESIDE, FACT, refuse_strange
+from agentmesh.store.unfinished import NOT_ALLOWED, NoHardLinks, give_name, refuse_side_files, sync, unfinished
 
 ENGINE = "sqlite"
 APPLICATION_ID = 0x414D5348
@@ -30,10 +40,11 @@ BULK_CACHE_KB = 64 * 1024
 
 
 def locate(path: Path, options: StoreOptions) -> Path:
-    """The real path of a board that may be opened, created empty and private if it is new.
+    """The real path of a board that may be opened, made whole and private if it is new.
 
     Raises:
         BoardNotFound: nothing is there, and nothing may or can be created.
+        BoardExists: no board is there, and the log of an earlier one is.
         ForeignFile: it is not a regular file.
         UnsupportedFileSystem: its mount cannot carry a shared board.
         AliasedBoard: it has, or may have, a second name.
@@ -53,7 +64,7 @@ def locate(path: Path, options: StoreOptions) -> Path:
     else:
         if not options.create:
             raise BoardNotFound(f"There is no board at {path}.")
-        _create_empty(real)
+        _create(real, options)
     return real
 
 
@@ -80,12 +91,45 @@ def synchronous(options: StoreOptions, *, synced: bool = True) -> int:
     return level if synced else min(level, SYNCHRONOUS["normal"])
 
 
-def _create_empty(path: Path) -> None:
-    with contextlib.suppress(FileExistsError):  # another process creates it too: fine, it becomes the same board
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        except PermissionError as error:
-            raise BoardNotFound(f"There is no board at {path}, and none may be created there.") from error
+def _create(path: Path, options: StoreOptions) -> None:
+    """Make a board where no file is. It has its name only when it is whole: a failure leaves nothing.
+
+    Other processes may do the same at the same time: the first to give the name has made the board for all.
+    """
+    refuse_side_files(path)
+    if options.bulk:  # the name is a draft's already
+        _create_empty(path, path)
+        return
+    try:
+        with unfinished(path, system_chance()) as place:  # the name is no part of what happens on the board
+            _create_empty(place, path)
+            _fill(place, path, options)
+            give_name(place, path, lambda point: options.probe.reached(f"new:{point}") if options.probe else None)
+    except BoardExists:
+        pass
+    except NoHardLinks:
+        _create_empty(path, path)  # the board is made in place; should that fail, the next one finishes the file
+
+
+def _create_empty(place: Path, board: Path) -> None:
+    try:
+        os.close(os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        pass  # another process creates it too: fine, it becomes the same board
+    except OSError as error:
+        if error.errno not in NOT_ALLOWED:
+            raise
+        raise BoardNotFound(f"There is no board at {board}, and none may be created there.") from error
+
+
+def _fill(place: Path, board: Path, options: StoreOptions) -> None:
+    """Make a whole board of a draft, durably; it has once had a log and its index, so there is room for them."""
+    with contextlib.closing(open_connection(place, replace(options, create=True, upgrade=True, bulk=True))) as draft:
+        mode = draft.pragma("journal_mode", "wal")
+        _identify(draft, place, options)
+    if mode != "wal":
+        raise _no_log(board, mode)
+    sync(place)
 
 
 def _refuse_read_only(connection: apsw.Connection, path: Path) -> None:
@@ -128,7 +172,7 @@ def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -
     wanted = "memory" if options.bulk else "wal"
     mode = connection.pragma("journal_mode", wanted)
     if mode != wanted:
-        raise UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
+        raise _no_log(path, mode)
     connection.pragma("synchronous", synchronous(options))
     if options.bulk:
         connection.pragma("cache_size", -BULK_CACHE_KB)
@@ -141,6 +185,10 @@ def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -
     # Without the query planner's stability guarantee a changed parameter may prepare a statement anew: 26 us for the
     # pick instead of 10.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
+def _no_log(path: Path, mode: object) -> UnsupportedFileSystem:
+    return UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
 
 
 def _upgrade(connection: apsw.Connection, options: StoreOptions) -> None:

@@ -21,10 +21,15 @@ from agentmesh.store.sqlite_errors import of_system, translated
 DRAFT = ".unfinished-"
 LETTERS = 8
 SIDE_FILES = ("-journal", "-wal", "-shm")
-NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+NO_LINKS = frozenset({errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 NEVER_OVER = "Name a file that is not there; a new one never takes the place of anything."
+LOST_LOG = "Make sure that no process has the lost board open, then move these files away or bring the board back."
 LOCAL_FIRST = "Make it on a local disk, then copy the finished file to where you want it."
+
+
+class NoHardLinks(UnsupportedFileSystem):
+    """The file system, or the system, does not let a file have two names, not even for a moment."""
 
 
 def free_place(path: Path, options: StoreOptions) -> Path:
@@ -39,11 +44,22 @@ def free_place(path: Path, options: StoreOptions) -> Path:
     place = folder / path.name
     if not folder.is_dir():
         raise InvalidArgument("path", f"the folder {str(folder)!r} does not exist")
-    for trace in (place, *(Path(f"{place}{end}") for end in SIDE_FILES)):
-        if os.path.lexists(trace):  # an old log beside a new file would be taken for its own
-            raise _exists(trace)
+    if os.path.lexists(place):
+        raise BoardExists(f"{place} is there already.", hint=NEVER_OVER)
+    refuse_side_files(place, hint=NEVER_OVER)
     refuse_unsupported(place, mount_of(place, options.mounts), hint=LOCAL_FIRST)
     return place
+
+
+def refuse_side_files(place: Path, *, hint: str = LOST_LOG) -> None:
+    """Refuse to make a file beside the log of an earlier one: SQLite would take the log for its own.
+
+    Raises:
+        BoardExists: such a log, or its index, is there.
+    """
+    for end in SIDE_FILES:
+        if os.path.lexists(f"{place}{end}"):
+            raise BoardExists(f"{place}{end} is there already.", hint=hint)
 
 
 @contextlib.contextmanager
@@ -71,6 +87,15 @@ def give_name(place: Path, target: Path, reached: Callable[[str], None]) -> None
     except BaseException:
         target.unlink()
         raise
+
+
+def sync(place: Path) -> None:
+    """Make what a file holds durable; no connection of this process may have it open, for closing drops the locks."""
+    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def finish_naming(target: Path) -> int:
@@ -110,16 +135,12 @@ def _link(place: Path, target: Path) -> None:
     try:
         os.link(place, target)
     except FileExistsError as error:
-        raise _exists(target) from error
+        raise BoardExists(f"{target} is there already.", hint=NEVER_OVER) from error
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise of_system(error, target) from error
         message = f"The file system under {target} cannot give a file a second name, as a new file needs."
-        raise UnsupportedFileSystem(message, hint=LOCAL_FIRST) from error
-
-
-def _exists(path: Path) -> BoardExists:
-    return BoardExists(f"{path} is there already.", hint=NEVER_OVER)
+        raise NoHardLinks(message, hint=LOCAL_FIRST) from error
 
 
 def _sync_folder(folder: Path) -> None:
