@@ -79,6 +79,7 @@ def test_the_gate_is_held_around_the_transaction_and_no_longer(board_path, clock
         def reached(self, point):
             seen.setdefault(point.partition(":")[0], is_free())
 
+    open_board(board_path, clock).close()
     with open_board(board_path, clock, probe=Look()) as board:
         board.create_task("t")
     held = {"gate", "begin", "do", "commit"}
