@@ -36,6 +36,9 @@ COPY_POINTS = ("copy", "verify", "link", "linked")
 A board that is made by opening it passes `new:link` and `new:linked`.
 """
 
+UPGRADE_POINTS = (*COPY_POINTS, "upgrade")
+"""The same for an upgrade: those of the copy beside the board, then with the new tables there, before the commit."""
+
 
 class Probe(Protocol):
     """What a test hangs on a store: called at every point, free to block, raise or end the process there."""

@@ -31,6 +31,7 @@ from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import busy, translated, typed
 from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection, synchronous
 from agentmesh.store.sqlite_transaction import SqliteTransaction, statements
+from agentmesh.store.sqlite_upgrade import bring_up_to_date
 from agentmesh.store.timing import FACT, timing
 from agentmesh.store.turn import Turn
 from agentmesh.store.waiting import Alarm as RealAlarm, Berth, SleepingWaiter, berth_folder
@@ -60,6 +61,8 @@ class SqliteStore:
             self._writer = open_connection(self.path, options)
             try:
                 self._timing = timing(self.path, options.clock, turned=fact(self._writer, FACT) is not None)
+                if options.upgrade:
+                    bring_up_to_date(self._writer, self.path, options, self._timing.clock)
                 place = berth_folder(meta(self._writer, "board_id"), self.path.stat().st_ino)
                 self._gate = Gate(gate)  # only now: nothing appears beside a file that is not a board
                 self._gate.record(self.path)

@@ -14,24 +14,23 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import apsw
 
+from agentmesh.clock import Chance
 from agentmesh.errors import Corrupt, InvalidArgument, StoreError
 from agentmesh.model import Micros
-from agentmesh.store.base import Progress
+from agentmesh.store.base import Progress, StoreOptions
 from agentmesh.store.checkpoints import GATE_SEC, LIMIT_PAGES
 from agentmesh.store.gate import Gate
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import meta
 from agentmesh.store.statements import shared_statements
-from agentmesh.store.unfinished import SIDE_FILES, free_place, give_name, unfinished
+from agentmesh.store.unfinished import SIDE_FILES, free_place, give_name, resemble, unfinished
 from agentmesh.upkeep import Backup
 
-if TYPE_CHECKING:
-    from agentmesh.store.sqlite import SqliteStore
-    from agentmesh.store.sqlite_transaction import SqliteTransaction
+T = TypeVar("T")
 
 PAGE_BYTES = 4096
 STRETCH_PAGES = 2000
@@ -39,6 +38,43 @@ STRETCH_PAGES = 2000
 DRAFT_PAGES = 250
 """Without syncs a stretch costs nothing by itself: the shorter, the sooner it is seen that the log is too long."""
 OF_THE_BOARD = (apsw.CorruptError, apsw.BusyError, apsw.LockedError)
+
+
+class Snapshot(Protocol):
+    """A read transaction on the board that is copied."""
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The connection that reads; its transaction is open."""
+        ...
+
+    @property
+    def now(self) -> Micros:
+        """The instant of the copy."""
+        ...
+
+
+class Source(Protocol):
+    """What is copied: the file of a board, and a way to read one snapshot of it."""
+
+    @property
+    def path(self) -> Path:
+        """The board's file."""
+        ...
+
+    @property
+    def options(self) -> StoreOptions:
+        """How the board was opened."""
+        ...
+
+    @property
+    def chance(self) -> Chance:
+        """Where the name of the unfinished file comes from."""
+        ...
+
+    def read(self, work: Callable[[Snapshot], T]) -> T:
+        """Run `work` on one snapshot."""
+        ...
 
 
 class _Facts(NamedTuple):
@@ -54,18 +90,28 @@ class Copying:
     """One copy in the making."""
 
     def __init__(
-        self, store: SqliteStore, path: Path, progress: Progress | None, reached: Callable[[str], None]
+        self,
+        source: Source,
+        path: Path,
+        progress: Progress | None,
+        reached: Callable[[str], None],
+        *,
+        model: os.stat_result | None = None,
     ) -> None:
-        self._store = store
+        """Copy `source` to `path`, with the owner, group and mode of a `model` if there is one."""
+        self._source = source
+        self._model = model
         self._reached = reached
         self._progress = progress
-        self._target = _place(store, path)
+        self._target = _place(source, path)
 
     def run(self) -> Backup:
         """Copy, verify, sync, name; whatever fails, no file is left."""
-        with unfinished(self._target, self._store.chance) as place:
+        with unfinished(self._target, self._source.chance) as place:
             with translated(self._target):
                 fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                if self._model:
+                    resemble(fd, self._model)
             made = self._write(place, fd)
             give_name(place, self._target, self._reached)
         return made
@@ -75,15 +121,15 @@ class Copying:
         with translated(self._target):
             os.close(os.open(self._target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
-        def copy(tx: SqliteTransaction) -> Micros:
+        def copy(tx: Snapshot) -> Micros:
             self._copy_board(tx, self._target, None)
             return tx.now
 
-        return self._store.read(copy)
+        return self._source.read(copy)
 
     def _write(self, place: Path, fd: int) -> Backup:
         try:
-            facts, at_us, pages = self._store.read(lambda tx: self._copy(tx, place, fd))
+            facts, at_us, pages = self._source.read(lambda tx: self._copy(tx, place, fd))
             self._verify(place, facts)
             with translated(self._target):
                 os.fsync(fd)
@@ -92,12 +138,12 @@ class Copying:
             os.close(fd)  # not before SQLite has closed its own: with the first to go, all locks go
         return Backup(str(self._target), facts.board_id, facts.schema, at_us, facts.last_seq, pages, size)
 
-    def _copy(self, tx: SqliteTransaction, place: Path, fd: int) -> tuple[_Facts, int, int]:
+    def _copy(self, tx: Snapshot, place: Path, fd: int) -> tuple[_Facts, int, int]:
         facts = _facts(tx.connection)  # the first read: from here on the transaction has its snapshot
         pages = self._copy_board(tx, place, fd)
         return facts, tx.now, pages
 
-    def _copy_board(self, tx: SqliteTransaction, place: Path, fd: int | None) -> int:
+    def _copy_board(self, tx: Snapshot, place: Path, fd: int | None) -> int:
         """Copy all pages, syncing them to `fd`, if there is one; how many there were."""
         with contextlib.closing(self._blank(place)) as copy:
             with copy.backup("main", tx.connection, "main") as backup:
@@ -119,14 +165,14 @@ class Copying:
 
     def _log_is_long(self) -> bool:
         try:
-            return Path(f"{self._store.path}-wal").stat().st_size > LIMIT_PAGES * PAGE_BYTES
+            return Path(f"{self._source.path}-wal").stat().st_size > LIMIT_PAGES * PAGE_BYTES
         except FileNotFoundError:
             return False
 
     @contextlib.contextmanager
     def _writers_wait(self) -> Iterator[None]:
         """Stand in the writers' queue, and keep it; a writer whose patience ends goes on without us."""
-        gate = Gate(Path(f"{self._store.path}.gate"))
+        gate = Gate(Path(f"{self._source.path}.gate"))
         try:
             with gate.turn(GATE_SEC):
                 yield
@@ -149,7 +195,7 @@ class Copying:
                 done = backup.step(DRAFT_PAGES if fd is None else STRETCH_PAGES)
             except apsw.Error as error:
                 if isinstance(error, OF_THE_BOARD) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_READ:
-                    raise typed(error, self._store.path) from error
+                    raise typed(error, self._source.path) from error
                 raise
             if fd is not None:
                 os.fsync(fd)
@@ -171,16 +217,16 @@ class Copying:
             sound = copy.pragma("integrity_check") == "ok" and copy.pragma("foreign_key_check") is None
             same = sound and _facts(copy) == facts and copy.pragma("journal_mode") == "delete"
         if not sound:
-            raise Corrupt(f"The board {self._store.path} is damaged: a copy of it does not pass SQLite's check.")
+            raise Corrupt(f"The board {self._source.path} is damaged: a copy of it does not pass SQLite's check.")
         if not same:
             raise StoreError(f"The copy at {self._target} is not what was read from the board.")
 
 
-def _place(store: SqliteStore, path: Path) -> Path:
+def _place(source: Source, path: Path) -> Path:
     """Where the copy will be."""
     with translated(path):
-        place = free_place(path, store.options)
-    if str(place) in {f"{store.path}{end}" for end in (*SIDE_FILES, ".gate")}:
+        place = free_place(path, source.options)
+    if str(place) in {f"{source.path}{end}" for end in (*SIDE_FILES, ".gate")}:
         raise InvalidArgument("path", "is a name that the board needs for itself")
     return place
 

@@ -94,7 +94,7 @@ def _seen(path: Path, options: StoreOptions) -> Iterator[Observation]:
 def inside(connection: apsw.Connection, options: StoreOptions) -> Iterator[Observation]:
     """The schema, the pages, and what a connection is set to."""
     version, newest = int(connection.pragma("user_version")), migrate.newest(ENGINE)
-    older = f"The next command that opens it brings it to schema {newest}; an older AgentMesh then refuses it."
+    older = f"The next command upgrades it to schema {newest}, after a backup; an older AgentMesh then refuses it."
     yield judged("schema", version, version == newest, older, else_="warning")
     yield Observation("pages", int(connection.pragma("page_count")))
     yield Observation("free_pages", int(connection.pragma("freelist_count")))

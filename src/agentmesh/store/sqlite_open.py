@@ -1,9 +1,14 @@
-"""Opening a SQLite board: one way in, which refuses whatever is not a board it can serve and leaves it untouched."""
+"""Opening a SQLite board: one way in, which refuses whatever is not a board it can serve and leaves it untouched.
+
+A file that is empty gets its tables here. Those of an older AgentMesh are brought up to date in `sqlite_upgrade.py`, by
+the first connection of a store and by no other.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +25,7 @@ from agentmesh.errors import (
     StoreError,
     UnsupportedFileSystem,
 )
+from agentmesh.model import Micros
 from agentmesh.store import migrate
 from agentmesh.store.aliases import refuse_aliased
 from agentmesh.store.base import Durability, StoreOptions
@@ -77,8 +83,8 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
         version = _identify(connection, path, options)
         _configure(connection, path, options)
-        if options.upgrade and version < migrate.newest(ENGINE):
-            _upgrade(connection, options)
+        if version == 0:
+            _create_tables(connection, options)
     except BaseException:
         connection.close()
         raise
@@ -191,19 +197,23 @@ def _no_log(path: Path, mode: object) -> UnsupportedFileSystem:
     return UnsupportedFileSystem(f"SQLite cannot use its write-ahead log at {path} (journal mode {mode}).")
 
 
-def _upgrade(connection: apsw.Connection, options: StoreOptions) -> None:
-    """Bring the tables to the newest version; the version is read inside the write lock, so any number may race."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = int(connection.pragma("user_version"))
-        for number, sql in migrate.pending(ENGINE, version):
-            connection.execute(sql)
-            connection.pragma("user_version", number)
-        if version == 0:
+def _create_tables(connection: apsw.Connection, options: StoreOptions) -> None:
+    """Make a board of an empty file; the version is read inside the write lock, so any number may race."""
+    with write_lock(connection):
+        if int(connection.pragma("user_version")) == 0:
+            migrate_to_newest(connection, 0)
             connection.pragma("application_id", APPLICATION_ID)
             _add_fact(connection, "board_id", word(options.chance, 12))
             if isinstance(options.clock, CellClock):
                 _add_fact(connection, FACT, BESIDE)
+
+
+@contextlib.contextmanager
+def write_lock(connection: apsw.Connection) -> Iterator[None]:
+    """One write transaction of a connection that no store has yet; whatever raises inside rolls it back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -211,8 +221,21 @@ def _upgrade(connection: apsw.Connection, options: StoreOptions) -> None:
         raise
 
 
+def migrate_to_newest(connection: apsw.Connection, version: int) -> None:
+    """Run the migrations that tables of `version` still need, in the transaction that is open."""
+    for number, sql in migrate.pending(ENGINE, version):
+        connection.execute(sql)
+        connection.pragma("user_version", number)
+
+
 def _add_fact(connection: apsw.Connection, key: str, value: str) -> None:
     connection.execute(shared_statements()["add_fact"], {"key": key, "value": value})
+
+
+def add_event(connection: apsw.Connection, kind: str, now: Micros, data: str) -> None:
+    """A row of history about the file itself, in the transaction that is open; `data` is a JSON object."""
+    row = {"now_us": now, "kind": kind, "plan_pk": None, "task_id": None, "fence": None, "agent_id": None, "data": data}
+    connection.execute(shared_statements()["add_event"], row)
 
 
 def meta(connection: apsw.Connection, key: str) -> str:

@@ -9,11 +9,15 @@ import contextlib
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from agentmesh.clock import ALPHABET, Chance, word
 from agentmesh.errors import BoardExists, InvalidArgument, UnsupportedFileSystem
+from agentmesh.model import Micros
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.sqlite_errors import of_system, translated
@@ -62,6 +66,18 @@ def refuse_side_files(place: Path, *, hint: str = LOST_LOG) -> None:
             raise BoardExists(f"{place}{end} is there already.", hint=hint)
 
 
+def free_name(board: Path, words: str, end: str = "") -> Path:
+    """A name beside a board, made of its own and some `words`, that no file has; it is counted up until it is free."""
+    names = (f"{board.name}.{words}{f'-{number}' if number > 1 else ''}{end}" for number in count(1))
+    places = (board.with_name(name) for name in names)
+    return next(place for place in places if not any(os.path.lexists(f"{place}{side}") for side in ("", *SIDE_FILES)))
+
+
+def stamp(at_us: Micros) -> str:
+    """An instant as a part of a file's name, to the second."""
+    return datetime.fromtimestamp(at_us // 1_000_000, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
 @contextlib.contextmanager
 def unfinished(target: Path, chance: Chance) -> Iterator[Path]:
     """A name beside the target's; if the body fails, whatever has it goes."""
@@ -73,6 +89,22 @@ def unfinished(target: Path, chance: Chance) -> Iterator[Path]:
             with contextlib.suppress(OSError):  # most were never there; the error on its way says what is wrong
                 Path(f"{place}{end}").unlink()
         raise
+
+
+def resemble(fd: int, model: os.stat_result) -> None:
+    """Give a new, empty file the owner, group and mode of another, so that its users are the same.
+
+    Where the system does not let this user give it away, it stays this user's own, and private.
+    """
+    if os.name != "posix":  # pragma: no cover - rights are not kept in a mode there
+        return
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (model.st_uid, model.st_gid):
+        try:
+            os.fchown(fd, model.st_uid, model.st_gid)
+        except PermissionError:
+            return
+    os.fchmod(fd, stat.S_IMODE(model.st_mode))
 
 
 def give_name(place: Path, target: Path, reached: Callable[[str], None]) -> None:

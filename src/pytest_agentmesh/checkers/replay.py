@@ -382,6 +382,7 @@ class Replay:
         "entry_deleted": _deleted,
         "pruned": _pruned,
         "board_imported": _imported,
+        **dict.fromkeys(("schema_upgraded", "board_restored"), lambda _self, _event: None),  # about the file alone
         "budget_set": lambda self, event: self.money.set(event),
         "budget_cleared": lambda self, event: self.money.clear(event),
         **dict.fromkeys(WARNINGS, lambda self, event: self.money.warn(event)),
