@@ -235,7 +235,7 @@ def test_a_folder_that_takes_no_backup_leaves_the_board_as_it_was(board_path, cl
     make_old(board_path, clock)
 
     def refuse(*_):
-        raise PermissionError(errno.EACCES, "Permission denied")
+        raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(unfinished.os, "link", refuse)
     with pytest.raises(StoreError, match="stays at schema") as refused:
