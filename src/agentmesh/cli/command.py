@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentmesh.cli.discover import Found, find
+from agentmesh.cli.errors import OutputError, reason
 from agentmesh.cli.screen import Screen
 from agentmesh.cli.text import place
 from agentmesh.errors import BoardNotFound
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from agentmesh.board.facade import Board
 
 BOARD_VARIABLE: Final = "AGENTMESH_BOARD"
@@ -60,11 +64,25 @@ class App:
             click.echo(f"board: {place(found.target)}", err=True)
 
     def answer(self, document: dict[str, Any], people: Callable[[Screen], None]) -> None:
-        """Give the answer: with `--json` the document, else what `people` writes."""
-        if self.json:
-            click.echo(json_text(document))
-        else:
-            people(Screen())
+        """Give the answer: with `--json` the document, else what `people` writes.
+
+        Raises:
+            OutputError: it could not be written; what it tells of was done.
+            BrokenPipeError: the reader has gone.
+        """
+        try:
+            if self.json:
+                click.echo(json_text(document))
+            else:
+                people(Screen())
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(
+                f"The call was carried out, but its answer could not be written: {reason(error)}.",
+                "Do not repeat it before you have looked at the board: `agentmesh events` shows what was done.",
+            ) from error
 
 
 def write_bytes(data: bytes) -> None:
@@ -81,6 +99,23 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """Let Ctrl-C and SIGTERM set an event, which the caller looks at; a second one interrupts wherever it comes."""
+    stopped = threading.Event()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.default_int_handler)
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def json_text(document: dict[str, Any]) -> str:

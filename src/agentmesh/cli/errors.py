@@ -20,6 +20,15 @@ INTERNAL: Final = 70
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
+
+class OutputError(Exception):
+    """Standard output does not take what must be written to it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint: Final = hint
+
+
 EXIT_CODES: Final[dict[str, int]] = {
     "error": FAILED,
     "usage": USAGE,
@@ -88,13 +97,14 @@ def describe(error: BaseException) -> dict[str, Any]:
         }
     if isinstance(error, click.ClickException):
         return {"code": "error", "message": one_line(error.format_message())}
-    if isinstance(error, click.Abort):
+    if isinstance(error, click.Abort | KeyboardInterrupt):
         return {"code": "interrupted", "message": "Interrupted."}
+    if isinstance(error, OutputError):
+        return {"code": "output_error", "message": str(error), "hint": error.hint}
     if isinstance(error, OSError):
-        problem = one_line(error.strerror or type(error).__name__)
         return {
             "code": "output_error",
-            "message": f"Reading or writing failed: {problem}.",
+            "message": f"Reading or writing failed: {reason(error)}.",
             "hint": "The board may have changed already; look at it before you call again.",
         }
     return {
@@ -102,6 +112,11 @@ def describe(error: BaseException) -> dict[str, Any]:
         "message": f"AgentMesh failed in a way it should not: {type(error).__name__}.",
         "hint": "Please report it, with the lines above.",
     }
+
+
+def reason(error: OSError) -> str:
+    """What the system says of a failure."""
+    return one_line(error.strerror or type(error).__name__)
 
 
 def trace(error: BaseException) -> str:

@@ -6,17 +6,18 @@ of ours is looked for among those that other packages bring.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
 import click
 
-from agentmesh.cli import errors
+from agentmesh.cli import errors, streams
 from agentmesh.cli.command import App, MeshGroup, json_text, write_section
 from agentmesh.printable import one_line
 
@@ -113,14 +114,14 @@ class Root(MeshGroup):
         extra.pop("standalone_mode", None)
         app = App()
         asked = list(sys.argv[1:] if args is None else args) or ["--help"]
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")
         try:
+            streams.repair()
             code = self._run(asked, app, extra)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last stop tells them all
-            app.json = app.json or _asks_for_json(asked)
-            code = _report(error, app)
+            with _undisturbed():
+                streams.settle_output()
+                app.json = app.json or _asks_for_json(asked)
+                code = _report(error, app)
         sys.exit(code)
 
     def _run(self, args: list[str], app: App, extra: dict[str, Any]) -> int:
@@ -136,11 +137,13 @@ class Root(MeshGroup):
         return code if isinstance(code, int) else errors.OK
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a reader that has closed the pipe is no error."""
+        """Run the command; a reader that has closed the pipe is no error, and an interrupt is told by us alone."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             return _reader_has_gone()
+        except KeyboardInterrupt:
+            raise click.Abort from None
 
 
 def _brought() -> list[str]:
@@ -152,9 +155,21 @@ def _brought() -> list[str]:
 
 def _reader_has_gone() -> int:
     """Let nothing more be written to a closed pipe, at exit either."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    streams.drop_output()
     return errors.BROKEN_PIPE
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a second Ctrl-C not interrupt the report of the first; only the main thread gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _asks_for_json(args: Sequence[str]) -> bool:
@@ -172,7 +187,9 @@ def _report(error: BaseException, app: App) -> int:
     if app.json:
         found = {"board": app.found.target} if app.found else {}
         click.echo(json_text({**document, "exit_code": code, **found}), err=True)
-    elif document["code"] != "interrupted":
+    elif document["code"] == "interrupted":
+        click.echo(document["message"], err=True)
+    else:
         click.echo(f"Error: {one_line(document['message'])}", err=True)
         if hint := document.get("hint"):
             click.echo(one_line(hint), err=True)

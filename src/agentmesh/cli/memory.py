@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from agentmesh.cli.command import App, group, write_bytes
 from agentmesh.cli.params import LEASE_VARIABLE, JsonValue, author_options, given, signature
 from agentmesh.cli.records import facts, pretty
 from agentmesh.cli.screen import Column, Screen
+from agentmesh.cli.streams import input_bytes
 from agentmesh.cli.text import instant
 from agentmesh.documents import document
 from agentmesh.errors import NotFound
@@ -63,7 +63,7 @@ def put(context: click.Context, /, namespace: str, key: str, value: Json, path: 
     told = context.get_parameter_source("value") is ParameterSource.COMMANDLINE
     if told == (path is not None):
         raise click.UsageError("Give a VALUE, or bytes with --file, and not both.")
-    what = value if path is None else sys.stdin.buffer.read() if path == STREAM else Path(path).read_bytes()
+    what = value if path is None else _bytes_of(path)
     app: App = context.obj
     with app.open() as board:
         entry = board.blackboard.put(namespace, key, what, **_signed(context, how))
@@ -149,6 +149,11 @@ def append(context: click.Context, /, namespace: str, key: str, item: Json, **ho
     with app.open() as board:
         entry = board.blackboard.append(namespace, key, item, **_signed(context, how))
     _tell(app, entry)
+
+
+def _bytes_of(path: str) -> bytes:
+    """What a file or standard input has."""
+    return input_bytes("--file -").read() if path == STREAM else Path(path).read_bytes()
 
 
 def _signed(context: click.Context, how: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 from click.core import ParameterSource
 
+from agentmesh.cli.streams import standard_input
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import OPERATOR, Json, Lease
 
@@ -64,13 +64,20 @@ class JsonValue(_AnyType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Json:
         """Read the value; a defect is a usage error, never an absent value."""
         try:
-            return read_json(_text_of(value))
+            return read_json(self._text_of(value, param))
         except OSError as error:
             self.fail(f"the file cannot be read: {error.strerror}.", param, ctx)
         except UnicodeDecodeError:
             self.fail("the file is not UTF-8.", param, ctx)
         except ValueError as error:
             self.fail(f"not valid JSON: {error}. A plain text needs quotes: '\"done\"'.", param, ctx)
+
+    @staticmethod
+    def _text_of(value: str, param: click.Parameter | None) -> str:
+        if value == "@-":
+            named = param.opts[0] if isinstance(param, click.Option) else "VALUE"
+            return standard_input(f"{named} @-").read()
+        return Path(value[1:]).read_text("utf-8") if value.startswith("@") else value
 
 
 class Age(_AnyType):
@@ -84,12 +91,6 @@ class Age(_AnyType):
         if found is None:
             self.fail("an age is such as 30d, 12h, 90min or 45s.", param, ctx)
         return float(found[1]) * SECONDS[found[2]]
-
-
-def _text_of(value: str) -> str:
-    if value == "@-":
-        return sys.stdin.read()
-    return Path(value[1:]).read_text("utf-8") if value.startswith("@") else value
 
 
 def given(values: Mapping[str, object]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ A defect is told with its place: `tasks[3] ('cart-api').priority: Input should b
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentmesh.cli.params import read_json
+from agentmesh.cli.streams import standard_input
 from agentmesh.cli.text import place
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import Condition, Json
@@ -94,7 +94,7 @@ def _parse(path: str) -> Json:
     if kind not in ("json", "toml"):
         raise InvalidArgument(name, "a plan file ends in .json or .toml")
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
+        text = standard_input("FILE -").read() if path == "-" else Path(path).read_text("utf-8")
         return read_json(text) if kind == "json" else tomllib.loads(text)
     except OSError as error:
         raise InvalidArgument(name, f"it cannot be read: {error.strerror}") from None

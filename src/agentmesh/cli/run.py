@@ -9,6 +9,7 @@ import click
 
 from agentmesh.cli.command import App, command
 from agentmesh.cli.params import AGENT_VARIABLE, durability_option, keepalive_option, profile_option, test_clock_option
+from agentmesh.cli.streams import need_output, standard_input
 
 
 @command()
@@ -32,6 +33,8 @@ from agentmesh.cli.params import AGENT_VARIABLE, durability_option, keepalive_op
 @click.pass_obj
 def run(app: App, /, front: str, **how: Any) -> int:
     """Serve the board to one agent over MCP, on stdin and stdout."""
+    need_output("every answer")
+    standard_input("The server")
     target = app.existing()
     app.json = False  # standard output is not ours
     return _front(front)(target, **how)

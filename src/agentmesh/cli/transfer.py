@@ -14,6 +14,7 @@ from agentmesh.cli.command import BOARD_VARIABLE, App, command, interruptible
 from agentmesh.cli.params import agent_option
 from agentmesh.cli.progress import shown
 from agentmesh.cli.screen import Screen
+from agentmesh.cli.streams import input_bytes, need_output
 from agentmesh.cli.text import count, instant, place
 from agentmesh.documents import document
 from agentmesh.upkeep import Export, Import
@@ -30,6 +31,8 @@ def export(app: App, file: str, *, events: bool, force: bool) -> None:
     """Write the board as it is now to FILE as JSON Lines (-, the default: to standard output)."""
     if file == STREAM and app.json:
         raise click.UsageError("With --json, standard output is the document's: name a file.")
+    if file == STREAM:
+        need_output("the export")
     with interruptible(), app.open() as board, shown(quiet=app.quiet) as progress:
         target = sys.stdout.buffer if file == STREAM else file
         made = board.export(target, events=events, replace=force, progress=progress)
@@ -55,7 +58,7 @@ def import_(app: App, file: str, agent: str) -> None:
     if not named:
         raise click.UsageError("Name the new board: --board PATH.")
     target = named if "://" in named else str(Path(named).absolute())
-    source = sys.stdin.buffer if file == STREAM else file
+    source = input_bytes("FILE -") if file == STREAM else file
     with interruptible(), room(target), shown(quiet=app.quiet) as progress:
         made = Board.import_board(source, target, agent_id=agent, progress=progress)
     app.answer(

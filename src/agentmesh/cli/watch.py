@@ -1,22 +1,24 @@
 """Watch a board live: who works on what, and what just happened.
 
 The display looks for news twice a second, which also keeps the running leases counting. In a pipe, events come
-as lines.
+as lines. Ctrl-C is looked for as often: an exception amid the drawing could leave the terminal half set up, or be lost.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from agentmesh.cli.command import App, command, interruptible
+from agentmesh.cli.command import App, command, interruptible, stoppable
 from agentmesh.cli.look import show_status
 from agentmesh.cli.money import Money, read_money
 from agentmesh.cli.records import event_parts, lease_left
 from agentmesh.cli.screen import STYLES, Column, Line, Part, Screen, fold, styled, table_lines
+from agentmesh.cli.streams import need_output
 from agentmesh.documents import document
 from agentmesh.errors import CursorExpired
 from agentmesh.model import STATES, Event, Status, Task
@@ -47,18 +49,22 @@ class View:
 @click.pass_obj
 def watch(app: App, once: bool, after: int | None) -> None:  # noqa: FBT001 - click passes flags by name
     """Show the board live until Ctrl-C; in a pipe, write each event as a line."""
+    if not (once or app.json):
+        need_output("every event")
+        _follow(app, after)
+        return
     with interruptible(), app.open() as board:
         view = _begin(board, after)
-        if once or app.json:
-            _look(board, view, wait_sec=0)
-            money = read_money(board)
-            app.answer(_document(view), lambda screen: _show(screen, view, money))
-            return
+        _look(board, view, wait_sec=0)
+        money = read_money(board)
+        app.answer(_document(view), lambda screen: _show(screen, view, money))
+
+
+def _follow(app: App, after: int | None) -> None:
+    """Show what happens until Ctrl-C or SIGTERM, the usual ways to end it."""
+    with stoppable() as stopped, app.open() as board:
         screen = Screen()
-        try:
-            (_follow_live if screen.live else _follow_lines)(board, view, screen)
-        except KeyboardInterrupt:
-            return  # the usual way to end it
+        (_follow_live if screen.live else _follow_lines)(board, _begin(board, after), screen, stopped)
 
 
 def _begin(board: Board, after: int | None) -> View:
@@ -81,25 +87,21 @@ def _look(board: Board, view: View, *, wait_sec: float) -> list[Event]:
     return news
 
 
-def _follow_lines(board: Board, view: View, screen: Screen) -> None:
-    while True:
+def _follow_lines(board: Board, view: View, screen: Screen, stopped: threading.Event) -> None:
+    while not stopped.is_set():
         for event in _look(board, view, wait_sec=_LOOK_SEC):
             screen.line(*event_parts(event))
         screen.flush()
 
 
-def _follow_live(board: Board, view: View, screen: Screen) -> None:
+def _follow_live(board: Board, view: View, screen: Screen, stopped: threading.Event) -> None:
     from rich.live import Live
 
     _look(board, view, wait_sec=0)
-    live = Live(_picture(view, screen), console=screen.console(), auto_refresh=False)
-    try:
-        live.start()
-        while True:
+    with Live(_picture(view, screen), console=screen.console(), auto_refresh=False) as live:
+        while not stopped.is_set():
             live.update(_picture(view, screen), refresh=True)
             _look(board, view, wait_sec=_LOOK_SEC)
-    finally:
-        live.stop()  # its `with` would leave the cursor hidden if Ctrl-C came while it starts
 
 
 def _picture(view: View, screen: Screen) -> RenderableType:

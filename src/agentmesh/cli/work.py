@@ -20,11 +20,11 @@ from agentmesh.cli.params import (
 )
 from agentmesh.cli.records import facts, pretty
 from agentmesh.cli.screen import Line, Screen
+from agentmesh.cli.streams import need_output
 from agentmesh.cli.text import duration, instant
 from agentmesh.documents import document
 from agentmesh.errors import AgentMeshError
 from agentmesh.model import FailureKind, Json, NoClaim, Task
-from agentmesh.printable import one_line
 
 if TYPE_CHECKING:
     from agentmesh.board.claim import Claim
@@ -80,28 +80,32 @@ def next_(app: App, /, agent: str, **filters: object) -> int:
 @click.pass_obj
 def claim(app: App, /, task: str | None, agent: str, **how: object) -> int:
     """Take the most urgent task that is ready, or TASK; exit 3 when there is none."""
+    need_output("the lease token")
     with app.open() as board:
         claimed = board.claim_task(agent, task_id=task, **given(how))
         try:
             app.answer(document(claimed), lambda screen: _show_claim(screen, claimed, quiet=app.quiet))
-        except BaseException:
-            if not isinstance(claimed, NoClaim) and not (
-                claimed.resumed or how["request_id"]
-            ):  # else a repeat gives it
-                _give_back(app, board, claimed)
+        except (errors.OutputError, BrokenPipeError, KeyboardInterrupt) as lost:
+            told = _after_loss(board, claimed, repeatable=how["request_id"] is not None)
+            if isinstance(lost, errors.OutputError):
+                raise errors.OutputError(str(lost), told) from lost
             raise
     return errors.OK if claimed else errors.NO_WORK
 
 
-def _give_back(app: App, board: Board, claimed: Claim) -> None:
-    """Release a claim that could not be written to stdout; if that fails, name its lease on stderr."""
+def _after_loss(board: Board, claimed: Claim | NoClaim, *, repeatable: bool) -> str:
+    """Give a task back whose lease token nobody got, if there is no other way to it; what to do next."""
+    if isinstance(claimed, NoClaim):
+        return "Nothing was claimed. Call again."
+    if repeatable:
+        return "Call again with the same --request-id: it gives the same lease."
+    if claimed.resumed:
+        return "Call again with --resume --take-over: it gives a new token for the same attempt."
     try:
         board.give_back(claimed)
-        what = f"The claim of {claimed.task.id} was given back."
     except AgentMeshError as error:
-        what = f"{claimed.task.id} is held with lease {claimed.lease.token}: giving it back failed. {error.message}"
-    if not app.json:
-        click.echo(one_line(what), err=True)
+        return f"Task {claimed.task.id} is held with lease {claimed.lease.token}: {error.message}"
+    return f"Task {claimed.task.id} was given back; the attempt is not charged. Claim it again by its id."
 
 
 def _why(board: Board, agent: str, filters: Mapping[str, Any]) -> str:
