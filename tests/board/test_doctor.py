@@ -312,7 +312,7 @@ def test_an_engine_that_fails_is_a_finding(board, monkeypatch):
     def fail(_connection):
         raise apsw.CorruptError("injected")
 
-    monkeypatch.setattr(sqlite_examine, "quick_check", fail)
+    monkeypatch.setattr(sqlite_examine, "_quick_check", fail)
     seen = board.doctor(deep=True)
     assert not_well(seen)["access"] == "error"
     assert {"file_bytes", "schema", "tasks"} <= told(seen).keys()

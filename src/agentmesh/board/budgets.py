@@ -10,7 +10,7 @@ The books stand in the budget's row. Those of a day are worked out anew from the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from agentmesh import limits
 from agentmesh.board.change import Change
@@ -23,6 +23,8 @@ from agentmesh.store.base import Row, Transaction
 NEVER_US = 2**62
 LAST_DAY = 10**7
 KINDS = ("pusd", "tokens")
+_SCOPES: Final[dict[str, BudgetScope]] = {scope: scope for scope in get_args(BudgetScope)}
+"""As in `records`: another word is damage."""
 BOOKS = (
     "pk",
     "day",
@@ -339,7 +341,7 @@ def _midnight(day: int) -> int:
 
 
 def _left(row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"scope": row["scope"], "name": row["name"], "period": row["period"]}
+    found: dict[str, Any] = {"scope": _SCOPES[row["scope"]], "name": row["name"], "period": row["period"]}
     found["near"] = _level(row) == 1
     for kind in KINDS:
         limit, spent = row[f"limit_{kind}"], row[f"spent_{kind}"]

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, get_args
 
 from agentmesh.jsontext import decode
-from agentmesh.model import Attempt, Entry, EntryFacts, Event, Json, Note, Pause, Task
+from agentmesh.model import (
+    STATES,
+    Attempt,
+    Condition,
+    Dependency,
+    Entry,
+    EntryFacts,
+    Event,
+    Json,
+    Note,
+    Outcome,
+    Pause,
+    PauseScope,
+    State,
+    Task,
+)
 from agentmesh.store.base import Row
+
+_STATES: Final[dict[str, State]] = {state: state for state in STATES}
+_CONDITIONS: Final[dict[str, Condition]] = {condition: condition for condition in get_args(Condition)}
+_OUTCOMES: Final[dict[str | None, Outcome | None]] = {None: None} | {outcome: outcome for outcome in get_args(Outcome)}
+_PAUSE_SCOPES: Final[dict[str, PauseScope]] = {scope: scope for scope in get_args(PauseScope)}
+"""The words a column may hold. A row with another is damaged: the KeyError makes the store look for the damage."""
 
 
 def task(row: Row, **more: Any) -> Task:
@@ -16,7 +37,7 @@ def task(row: Row, **more: Any) -> Task:
         id=row["id"],
         title=row["title"],
         plan=row["plan"],
-        state=row["state"],
+        state=_STATES[row["state"]],
         priority=row["priority"],
         urgency=row["urgency"],
         fence=row["fence"],
@@ -52,7 +73,7 @@ def attempt(task_id: str, row: Row) -> Attempt:
         heartbeat_us=row["heartbeat_us"],
         lease_expires_us=row["lease_expires_us"],
         ended_us=row["ended_us"],
-        outcome=row["outcome"],
+        outcome=_OUTCOMES[row["outcome"]],
         kind=row["kind"],
         late=bool(row["late"]),
         error=row["error"],
@@ -69,8 +90,13 @@ def event(row: Row) -> Event:
         task_id=row["task_id"],
         fence=row["fence"],
         agent_id=row["agent_id"],
-        data=decode(row["data"]),
+        data={**decode(row["data"])},
     )
+
+
+def dependency(row: Row) -> Dependency:
+    """A dependency, from a row that names its parent."""
+    return Dependency(row["id"], _CONDITIONS[row["condition"]])
 
 
 def note(row: Row) -> Note:
@@ -81,7 +107,7 @@ def note(row: Row) -> Note:
 def pause(row: Row) -> Pause:
     """A pause."""
     return Pause(
-        scope=row["scope"],
+        scope=_PAUSE_SCOPES[row["scope"]],
         name=row["name"],
         reason=row["reason"],
         agent_id=row["agent_id"],

@@ -13,7 +13,7 @@ from agentmesh.board.specs import Reader, Spec, names_text
 from agentmesh.clock import word
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, WrongState
 from agentmesh.jsontext import decode
-from agentmesh.model import FINAL, Dependency, Page, Task
+from agentmesh.model import FINAL, Page, Task
 from agentmesh.rules import find_cycle, is_met
 from agentmesh.store.base import Row, Transaction, Value
 
@@ -110,7 +110,7 @@ def get(tx: Transaction, task_id: str) -> Task:
         description=body["description"] if body else None,
         payload=decode(body["payload"]) if body and body["payload"] is not None else None,
         result=decode(result["body"]) if result else None,
-        depends_on=tuple(Dependency(edge["id"], edge["condition"]) for edge in edges),
+        depends_on=tuple(records.dependency(edge) for edge in edges),
     )
 
 

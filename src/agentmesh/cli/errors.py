@@ -110,7 +110,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     return {
         "code": "internal",
         "message": f"AgentMesh failed in a way it should not: {type(error).__name__}.",
-        "hint": "Please report it, with the lines above.",
+        "hint": "Run `agentmesh doctor --deep`; if it finds nothing, please report this, with the lines above.",
     }
 
 

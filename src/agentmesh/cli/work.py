@@ -85,7 +85,7 @@ def claim(app: App, /, task: str | None, agent: str, **how: object) -> int:
         claimed = board.claim_task(agent, task_id=task, **given(how))
         try:
             app.answer(document(claimed), lambda screen: _show_claim(screen, claimed, quiet=app.quiet))
-        except (errors.OutputError, BrokenPipeError, KeyboardInterrupt) as lost:
+        except BaseException as lost:
             told = _after_loss(board, claimed, repeatable=how["request_id"] is not None)
             if isinstance(lost, errors.OutputError):
                 raise errors.OutputError(str(lost), told) from lost

@@ -30,6 +30,7 @@ from agentmesh.store.parking import ClockedAlarm, ClockedWaiter
 from agentmesh.store.sqlite_copy import Copying
 from agentmesh.store.sqlite_errors import busy, translated, typed
 from agentmesh.store.sqlite_open import ENGINE, fact, locate, meta, open_connection, synchronous
+from agentmesh.store.sqlite_texts import UNREADABLE, refuse_damage
 from agentmesh.store.sqlite_transaction import SqliteTransaction, statements
 from agentmesh.store.sqlite_upgrade import bring_up_to_date
 from agentmesh.store.timing import FACT, timing
@@ -110,6 +111,9 @@ class SqliteStore:
                 self._end_write()
         except apsw.Error as error:
             raise self._typed(error) from error
+        except UNREADABLE as error:
+            self._refuse_damage(error)
+            raise
         finally:
             try:
                 self._end_write()
@@ -161,6 +165,9 @@ class SqliteStore:
                 self._give_back(readers)
         except apsw.Error as error:
             raise self._typed(error) from error
+        except UNREADABLE as error:
+            self._refuse_damage(error)
+            raise
         finally:
             self._give_back(readers)
 
@@ -199,7 +206,7 @@ class SqliteStore:
             with self._reader() as connection:
                 found.extend(doctor.inside(connection, self.options))
                 if deep:
-                    found.append(doctor.quick_check(connection))
+                    found.extend(doctor.deep(connection))
         except apsw.Error as error:
             found.append(trouble(typed(error, self.path)))
         return found
@@ -222,7 +229,11 @@ class SqliteStore:
                     connection.execute("BEGIN")
                     tx = SqliteTransaction(self, connection)
                     tx.now = at_us
-                    return work(tx)
+                    try:
+                        return work(tx)
+                    except UNREADABLE as error:
+                        refuse_damage(connection, self.path, error)
+                        raise
             except apsw.Error as error:
                 raise typed(error, self.path) from error
 
@@ -354,6 +365,11 @@ class SqliteStore:
         readers.clear()
         while self._closed and self._readers:
             self._readers.popleft().connection.close()
+
+    def _refuse_damage(self, error: BaseException) -> None:
+        """Raise `Corrupt` if it was a damaged row that led to an error of Python's."""
+        with translated(self.path), self._reader() as connection:
+            refuse_damage(connection, self.path, error)
 
     def _own_folder(self) -> contextlib.AbstractContextManager[str]:
         """A folder of this user's own on the board's disk, where there is room for a board; it goes in the end."""

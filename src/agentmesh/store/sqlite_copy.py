@@ -26,6 +26,7 @@ from agentmesh.store.checkpoints import GATE_SEC, LIMIT_PAGES
 from agentmesh.store.gate import Gate
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import meta
+from agentmesh.store.sqlite_texts import damaged_texts
 from agentmesh.store.statements import shared_statements
 from agentmesh.store.unfinished import SIDE_FILES, free_place, give_name, resemble, unfinished
 from agentmesh.upkeep import Backup
@@ -209,13 +210,17 @@ class Copying:
         """Read the whole copy, as whoever restores it would."""
         self._reached("verify")
         sound = same = False
+        damage = None
         with (
             translated(self._target),
             contextlib.suppress(apsw.CorruptError, apsw.NotADBError),
             contextlib.closing(apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)) as copy,
         ):
             sound = copy.pragma("integrity_check") == "ok" and copy.pragma("foreign_key_check") is None
-            same = sound and _facts(copy) == facts and copy.pragma("journal_mode") == "delete"
+            damage = next(damaged_texts(copy), None) if sound else None
+            same = sound and not damage and _facts(copy) == facts and copy.pragma("journal_mode") == "delete"
+        if damage:
+            raise Corrupt(f"The board {self._store.path} is damaged: {damage}.", hint=damage.hint)
         if not sound:
             raise Corrupt(f"The board {self._source.path} is damaged: a copy of it does not pass SQLite's check.")
         if not same:

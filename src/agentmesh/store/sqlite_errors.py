@@ -38,6 +38,8 @@ def translated(path: Path) -> Iterator[None]:
         raise typed(error, path) from error
     except OSError as error:
         raise of_system(error, path) from error
+    except UnicodeDecodeError as error:
+        raise Corrupt(f"The board {path} is damaged: a text is not UTF-8.") from error
 
 
 def typed(error: apsw.Error, path: Path) -> StoreError:

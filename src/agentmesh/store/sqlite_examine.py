@@ -23,6 +23,7 @@ from agentmesh.store.filesystem import mount_of, why_unsupported
 from agentmesh.store.holders import of_gate, of_write_lock
 from agentmesh.store.observations import judged
 from agentmesh.store.sqlite_open import ENGINE, LOG_LIMIT, SYNCHRONOUS
+from agentmesh.store.sqlite_texts import some
 from agentmesh.upkeep import Observation
 
 FIXED = (3, 51, 3)
@@ -42,6 +43,7 @@ ROOM = "Delete other files: a log of many writers may take 64 MiB, and a board w
 OTHER_SETTING = "Report it: AgentMesh opened this board and did not get what it set."
 CONTINUE = "Let this process go on (`kill -CONT`), or end it: others wait for it at each write."
 RESTORE = "Stop all agents and restore a backup."
+LOST_TEXTS = f"{RESTORE} A task of which only the body is damaged can be cancelled: then claims pass it over."
 
 
 def library() -> list[Observation]:
@@ -108,7 +110,20 @@ def inside(connection: apsw.Connection, options: StoreOptions) -> Iterator[Obser
     yield judged("stable_plans", bool(stable), bool(stable), OTHER_SETTING)
 
 
-def quick_check(connection: apsw.Connection) -> Observation:
-    """SQLite's own look at every page; on a large board it takes a while."""
+def deep(connection: apsw.Connection) -> Iterator[Observation]:
+    """A look at all that is in the board; on a large one it takes a while."""
+    yield _quick_check(connection)
+    if int(connection.pragma("user_version")) == migrate.newest(ENGINE):  # an older board has other tables
+        yield _texts(connection)
+
+
+def _quick_check(connection: apsw.Connection) -> Observation:
+    """SQLite's own look at every page."""
     found = "; ".join(row[0] for row in connection.execute(f"PRAGMA quick_check({PROBLEMS})"))
     return judged("quick_check", found, found == "ok", RESTORE)
+
+
+def _texts(connection: apsw.Connection) -> Observation:
+    """Every text of every table: SQLite does not look into them, and a row with a damaged one cannot be read."""
+    found = "; ".join(str(one) for one in some(connection, PROBLEMS))
+    return judged("texts", found or "ok", not found, LOST_TEXTS)

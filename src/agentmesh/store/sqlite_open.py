@@ -19,10 +19,10 @@ from agentmesh.clock import system_chance, word
 from agentmesh.errors import (
     BoardExists,
     BoardNotFound,
+    Corrupt,
     ForeignFile,
     NewerSchema,
     ReadOnly,
-    StoreError,
     UnsupportedFileSystem,
 )
 from agentmesh.model import Micros
@@ -242,11 +242,11 @@ def meta(connection: apsw.Connection, key: str) -> str:
     """A fact about the board that was written when it was created.
 
     Raises:
-        StoreError: the board does not tell.
+        Corrupt: the board does not tell.
     """
     found = fact(connection, key)
     if found is None:
-        raise StoreError(f"The board has no {key!r} in its metadata.")
+        raise Corrupt(f"The board is damaged: it has no {key!r} in its metadata.")
     return found
 
 

@@ -26,6 +26,10 @@ UNREADABLE = (ValueError, TypeError, LookupError)
 """What comes of text that is no UTF-8, of what is no JSON where it must be, of a value that is not there."""
 
 
+class _Unreadable(ValueError):
+    """Rows of a kind cannot be read; the store names the damaged one, if it is a text that is damaged."""
+
+
 def export(store: Store, out: BinaryIO, *, events: bool, progress: StageProgress) -> Export:
     """Write a board, with its history or without, to a stream.
 
@@ -36,7 +40,10 @@ def export(store: Store, out: BinaryIO, *, events: bool, progress: StageProgress
     def write(tx: Transaction) -> Export:
         return _Exporting(tx, out, progress).write(store.schema, events=events)
 
-    return store.read_apart(write, lambda done, of: progress("copy", done, of))
+    try:
+        return store.read_apart(write, lambda done, of: progress("copy", done, of))
+    except _Unreadable as error:
+        raise Corrupt(f"The board is damaged: rows of kind {error} cannot be read.") from error
 
 
 @contextlib.contextmanager
@@ -100,7 +107,7 @@ class _Exporting:
                 rows = self._tx.fetch_all(kind.page, **dict(zip(keys, after, strict=True)), **self._wish(kind))
                 page = b"".join([line(kind.name, _row(kind, shape(row))) for row in rows])
             except UNREADABLE as error:
-                raise Corrupt(f"The board is damaged: rows of kind {kind.name} cannot be read.") from error
+                raise _Unreadable(kind.name) from error
             if rows:
                 yield page
             if len(rows) < kind.rows:
