@@ -206,7 +206,7 @@ class SqliteStore:
             with self._reader() as connection:
                 found.extend(doctor.inside(connection, self.options))
                 if deep:
-                    found.extend(doctor.deep(connection))
+                    found.extend(doctor.deep(connection, self.path))
         except apsw.Error as error:
             found.append(trouble(typed(error, self.path)))
         return found

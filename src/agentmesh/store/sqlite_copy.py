@@ -220,7 +220,7 @@ class Copying:
             damage = next(damaged_texts(copy), None) if sound else None
             same = sound and not damage and _facts(copy) == facts and copy.pragma("journal_mode") == "delete"
         if damage:
-            raise Corrupt(f"The board {self._store.path} is damaged: {damage}.", hint=damage.hint)
+            raise Corrupt(f"The board {self._source.path} is damaged: {damage}.", hint=damage.hint)
         if not sound:
             raise Corrupt(f"The board {self._source.path} is damaged: a copy of it does not pass SQLite's check.")
         if not same:

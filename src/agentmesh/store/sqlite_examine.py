@@ -22,6 +22,7 @@ from agentmesh.store.files import GATE
 from agentmesh.store.filesystem import mount_of, why_unsupported
 from agentmesh.store.holders import of_gate, of_write_lock
 from agentmesh.store.observations import judged
+from agentmesh.store.sqlite_log import lost_commits
 from agentmesh.store.sqlite_open import ENGINE, LOG_LIMIT, SYNCHRONOUS
 from agentmesh.store.sqlite_texts import some
 from agentmesh.upkeep import Observation
@@ -43,6 +44,11 @@ ROOM = "Delete other files: a log of many writers may take 64 MiB, and a board w
 OTHER_SETTING = "Report it: AgentMesh opened this board and did not get what it set."
 CONTINUE = "Let this process go on (`kill -CONT`), or end it: others wait for it at each write."
 RESTORE = "Stop all agents and restore a backup."
+TORN = "A power cut may have torn a write that nobody was told of; if there was no power cut, check the disk."
+LOST = (
+    "The log is damaged, or the power failed under durability=normal: what was committed behind that place is lost. "
+    "Check the disk, and restore a backup if it is newer than the board now is."
+)
 LOST_TEXTS = f"{RESTORE} A task of which only the body is damaged can be cancelled: then claims pass it over."
 
 
@@ -110,8 +116,9 @@ def inside(connection: apsw.Connection, options: StoreOptions) -> Iterator[Obser
     yield judged("stable_plans", bool(stable), bool(stable), OTHER_SETTING)
 
 
-def deep(connection: apsw.Connection) -> Iterator[Observation]:
+def deep(connection: apsw.Connection, path: Path) -> Iterator[Observation]:
     """A look at all that is in the board; on a large one it takes a while."""
+    yield _log(path)
     yield _quick_check(connection)
     if int(connection.pragma("user_version")) == migrate.newest(ENGINE):  # an older board has other tables
         yield _texts(connection)
@@ -121,6 +128,14 @@ def _quick_check(connection: apsw.Connection) -> Observation:
     """SQLite's own look at every page."""
     found = "; ".join(row[0] for row in connection.execute(f"PRAGMA quick_check({PROBLEMS})"))
     return judged("quick_check", found, found == "ok", RESTORE)
+
+
+def _log(path: Path) -> Observation:
+    """What was committed and can no longer be read; it stands there until the log is written over."""
+    lost = lost_commits(Path(f"{path}-wal"))
+    return judged(
+        "log_commits_lost", lost, not lost, TORN if lost == 1 else LOST, else_="warning" if lost == 1 else "error"
+    )
 
 
 def _texts(connection: apsw.Connection) -> Observation:
