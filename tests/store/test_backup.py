@@ -323,7 +323,7 @@ def test_a_copy_that_is_not_what_was_read_gets_no_name(board_path, clock, elsewh
         def reached(self, point):
             """The store is at `point`."""
             if point == "verify":
-                [unfinished] = elsewhere.iterdir()
+                [unfinished, _lock] = sorted(elsewhere.iterdir())
                 other = apsw.Connection(str(unfinished))
                 other.execute("DELETE FROM event")
                 other.close()

@@ -119,7 +119,7 @@ def test_a_built_board_is_there_when_it_is_whole(tmp_path, clock):
         assert build(tmp_path / "new.db", options(clock), work) == "done"
     finally:
         os.umask(umask)
-    assert [name.startswith("new.db.unfinished-") for name in seen[0]] == [True]
+    assert [name.startswith("new.db.unfinished-") for name in seen[0]] == [True, True]  # the draft and its lock
     assert [file.name for file in tmp_path.iterdir()] == ["new.db"]
     assert stat.S_IMODE((tmp_path / "new.db").stat().st_mode) == 0o600
     with contextlib.closing(connect(tmp_path / "new.db", replace(options(clock), create=False))) as store:

@@ -18,9 +18,9 @@ from typing import TypeVar
 import apsw
 
 from agentmesh.cell import CellClock
-from agentmesh.clock import Patience
+from agentmesh.clock import Patience, system_chance
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard, OnTestClock, OutcomeUnknown, StoreError
-from agentmesh.store import holders, migrate
+from agentmesh.store import drafts, holders, migrate
 from agentmesh.store.base import Alarm, Progress, StoreOptions, Waiter
 from agentmesh.store.checkpoints import Checkpointer
 from agentmesh.store.files import GATE, BoardFiles, refuse_other_log
@@ -192,6 +192,7 @@ class SqliteStore:
             UnsupportedFileSystem: no board can live in that folder.
             StoreError: the copy could not be written, or the board is damaged; then there is no file.
         """
+        drafts.clear(self.path.parent)
         return Copying(self, path, progress, self._reached).run()
 
     def examine(self, *, deep: bool = False) -> list[Observation]:
@@ -221,8 +222,11 @@ class SqliteStore:
             progress: told how far the copy is.
         """
         self._ready("transaction")
-        with self._own_folder() as folder:
-            copy = Path(folder) / "copy.db"
+        drafts.clear(self.path.parent)
+        with contextlib.ExitStack() as stack:
+            with translated(self.path):
+                folder = stack.enter_context(drafts.folder(self.path, system_chance()))
+            copy = folder / "copy.db"
             at_us = Copying(self, copy, progress, self._reached).draft()
             try:
                 with contextlib.closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
@@ -370,13 +374,6 @@ class SqliteStore:
         """Raise `Corrupt` if it was a damaged row that led to an error of Python's."""
         with translated(self.path), self._reader() as connection:
             refuse_damage(connection, self.path, error)
-
-    def _own_folder(self) -> contextlib.AbstractContextManager[str]:
-        """A folder of this user's own on the board's disk, where there is room for a board; it goes in the end."""
-        with translated(self.path):
-            from tempfile import TemporaryDirectory  # noqa: PLC0415 - it costs every start 5 ms, and few need it
-
-            return TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -18,6 +18,7 @@ from agentmesh.errors import AliasedBoard
 from agentmesh.store import migrate
 from agentmesh.store.aliases import MOUNT_FOLDER, hard_links, is_mount_point
 from agentmesh.store.base import StoreOptions
+from agentmesh.store.drafts import abandoned
 from agentmesh.store.files import GATE
 from agentmesh.store.filesystem import mount_of, why_unsupported
 from agentmesh.store.holders import of_gate, of_write_lock
@@ -40,6 +41,10 @@ MOVE = "Move the board to a local disk."
 CLOSE = "Take it from others with chmod 600, and the -wal file beside it: it holds the secrets of leases."
 CLOSE_FOLDER = "Let nobody else write to the folder (chmod go-w): whoever can, can replace the board."
 LONG_LOG = "Look for a reader that never ends; once it is gone, the next writes shorten the log."
+CLEAR = (
+    "Processes that were killed left them, with secrets of leases in them. The next backup, export or import in this "
+    "folder deletes those that it can tell from live ones; delete the others by hand when no AgentMesh runs."
+)
 ROOM = "Delete other files: a log of many writers may take 64 MiB, and a board without room takes no writes."
 OTHER_SETTING = "Report it: AgentMesh opened this board and did not get what it set."
 CONTINUE = "Let this process go on (`kill -CONT`), or end it: others wait for it at each write."
@@ -95,8 +100,18 @@ def _seen(path: Path, options: StoreOptions) -> Iterator[Observation]:
         mode, folder = stat.S_IMODE(file.st_mode), stat.S_IMODE(path.parent.stat().st_mode)
         yield judged("file_mode", f"{mode:04o}", not mode & OTHERS, CLOSE, else_="warning")
         yield judged("folder_mode", f"{folder:04o}", not folder & OTHERS_WRITE, CLOSE_FOLDER, else_="warning")
+    yield from _abandoned(path.parent)
     free = shutil.disk_usage(path.parent).free
     yield judged("disk_free_bytes", free, free >= LEAST_FREE, ROOM, else_="warning")
+
+
+def _abandoned(folder: Path) -> Iterator[Observation]:
+    """What killed backups, exports and imports left beside the board: copies of boards, with the secrets of leases."""
+    found = abandoned(folder)
+    yield judged("unfinished_files", len(found), not found, CLEAR, else_="warning")
+    if found:
+        yield Observation("unfinished_bytes", sum(draft.size for draft in found))
+        yield Observation("oldest_unfinished_us", min(draft.at_us for draft in found))
 
 
 def inside(connection: apsw.Connection, options: StoreOptions) -> Iterator[Observation]:

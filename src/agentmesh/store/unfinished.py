@@ -8,22 +8,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from agentmesh.clock import ALPHABET, Chance, word
+from agentmesh.clock import Chance
 from agentmesh.errors import BoardExists, InvalidArgument, UnsupportedFileSystem
 from agentmesh.model import Micros
+from agentmesh.store import drafts
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.sqlite_errors import of_system, translated
 
-DRAFT = ".unfinished-"
-LETTERS = 8
 SIDE_FILES = ("-journal", "-wal", "-shm")
 NO_LINKS = frozenset({errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -80,15 +78,15 @@ def stamp(at_us: Micros) -> str:
 
 @contextlib.contextmanager
 def unfinished(target: Path, chance: Chance) -> Iterator[Path]:
-    """A name beside the target's; if the body fails, whatever has it goes."""
-    place = target.with_name(f"{target.name}{DRAFT}{word(chance, LETTERS)}")
-    try:
-        yield place
-    except BaseException:
-        for end in ("", *SIDE_FILES, ".gate"):
-            with contextlib.suppress(OSError):  # most were never there; the error on its way says what is wrong
-                Path(f"{place}{end}").unlink()
-        raise
+    """A name beside the target's; if the body fails, whatever has it goes, and before, what killed processes left."""
+    drafts.clear(target.parent)
+    with drafts.named(target, chance) as place:
+        try:
+            yield place
+        except BaseException:
+            with contextlib.suppress(OSError):  # the error on its way says what is wrong
+                drafts.remove(place)
+            raise
 
 
 def resemble(fd: int, model: os.stat_result) -> None:
@@ -138,8 +136,7 @@ def finish_naming(target: Path) -> int:
         another one.
     """
     file = target.stat()
-    draft = re.compile(re.escape(f"{target.name}{DRAFT}") + f"[{ALPHABET}]{{{LETTERS}}}")
-    names = [name for name in target.parent.iterdir() if draft.fullmatch(name.name) and _is(name, file)]
+    names = [name for name in drafts.of(target) if _is(name, file)]
     left = sum(not _removed(name) for name in names)
     if left < len(names):
         _sync_folder(target.parent)
