@@ -94,6 +94,7 @@ def test_c10_a_step_of_the_clock_takes_nothing_without_an_end(board, clock):
     clock.advance(-YEAR)
     assert names(bb.list("a")) == ["a/an-hour", "a/for-ever"]
     clock.advance(YEAR)
+    bb.put("b", "sees-the-time", 3)
     bb.put("b", "sweeps", 3)
     clock.advance(-YEAR)
     assert names(bb.list("a")) == ["a/for-ever"]

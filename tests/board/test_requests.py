@@ -192,13 +192,43 @@ def test_a_request_is_forgotten_after_a_day(board, clock):
 
 
 def test_old_requests_are_swept_on_the_way(board, clock):
-    """A few with each that is kept."""
+    """Two with each that is kept, once the board has seen that a day has gone."""
     for number in range(15):
         board.create_task("T", request_id=f"old-{number}")
     clock.advance(25 * HOUR)
-    for number in range(2):
+    left = []
+    for number in range(9):
         board.create_task("T", request_id=f"new-{number}")
-    assert rows(board, "SELECT COUNT(*) FROM request") == [(2,)]
+        left += rows(board, "SELECT COUNT(*) FROM request WHERE request_id LIKE 'old-%'")
+    assert [count for (count,) in left] == [15, 13, 11, 9, 7, 5, 3, 1, 0]
+
+
+def test_one_wrong_instant_forgets_no_request(board, clock):
+    """A clock that was a day ahead for one call: what was recorded before is not booked twice."""
+    recorded = {"task_id": None, "cost_usd": 1, "request_id": "usage-1"}
+    first = board.ledger.record("me", **recorded)
+    for number in range(5):
+        board.create_task("T", agent_id="me", request_id=f"young-{number}")
+    clock.advance(25 * HOUR)
+    board.create_task("T", agent_id="me", request_id="ahead")
+    clock.advance(-25 * HOUR)
+    assert board.ledger.record("me", **recorded).entry == first.entry
+    assert board.ledger.report("agent").total.entries == 1
+    assert rows(board, "SELECT COUNT(*) FROM request") == [(7,)]
+
+
+def test_a_clock_that_stays_ahead_forgets_requests_slowly(board, clock):
+    """Oldest first, two for each call that comes: of a hundred, ten calls at the wrong time leave most."""
+    for number in range(100):
+        clock.advance(1)
+        board.create_task("T", request_id=f"young-{number}")
+    clock.advance(25 * HOUR)
+    for number in range(10):
+        board.create_task("T", request_id=f"ahead-{number}")
+    clock.advance(-25 * HOUR)
+    assert rows(board, "SELECT MIN(created_us), COUNT(*) FROM request WHERE request_id LIKE 'young-%'") == [
+        (clock.now_us() - 81_000_000, 82)
+    ]
 
 
 REFUSED = {

@@ -58,6 +58,9 @@ FINE = {
     ("pulse", "SCAN pool USING INDEX pool_ready"): "the first row of a partial index",
     ("pulse", "SCAN lot USING COVERING INDEX lot_open"): "the first row of a partial index",
     ("open_lots", "SCAN lot USING COVERING INDEX lot_open"): "a partial index over lots that are about to go",
+    ("entries_due", "SCAN event"): "the newest event, one row",
+    ("find_entry", "SCAN event"): "the newest event, one row",
+    ("sweep_requests", "SCAN event"): "the newest event, one row",
     ("own_open_attempts", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, on resume",
     ("own_open_attempts", "USE TEMP B-TREE FOR ORDER BY"): "the open attempts of one agent",
     ("reserved_of_scope", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, for set()",
@@ -189,6 +192,7 @@ HOT = {
         board.blackboard.put("a", "k", 1, ttl_sec=1),
         board.store.clock.advance(1),
         board.blackboard.put("a", "other", 1),
+        board.blackboard.put("a", "other", 2),
     ),
 }
 

@@ -62,7 +62,7 @@ def once(change: Change, agent_id: str, call: Request | None, work: Callable[[],
         return decode(row["reply"])
     reply = work()
     if reply is not None:
-        change.tx.execute("sweep_requests", before_us=change.now - KEPT_US)
+        change.tx.execute("sweep_requests", before_us=change.now - KEPT_US, kept_us=KEPT_US)
         change.tx.execute(
             "put_request",
             agent_id=agent_id,

@@ -7,12 +7,14 @@ SELECT entry.namespace, entry.key, entry.version, entry.size, entry.content_type
 
 -- name: find_entry
 -- What a writer has to know, in one row: the entry of a name, expired or not, or the last version of one that is gone; and
--- whether any entry waits to be swept.
+-- whether any entry waits to be swept, as by entries_due.
 SELECT entry.pk, entry.version, entry.created_us, entry.expires_us,
        CASE WHEN entry.pk IS NULL THEN (SELECT entry_tombstone.version FROM entry_tombstone
          WHERE entry_tombstone.namespace = :namespace AND entry_tombstone.key = :key) END AS last,
        (SELECT due.pk FROM entry AS due
-         WHERE due.expires_us IS NOT NULL AND due.expires_us <= :now_us ORDER BY due.expires_us, due.pk LIMIT 1) AS due_pk
+         WHERE due.expires_us IS NOT NULL AND due.expires_us <= :now_us
+           AND due.expires_us <= (SELECT at_us FROM event ORDER BY seq DESC LIMIT 1)
+         ORDER BY due.expires_us, due.pk LIMIT 1) AS due_pk
   FROM (SELECT 1 AS one) AS here
   LEFT JOIN entry ON entry.namespace = :namespace AND entry.key = :key
 
@@ -57,9 +59,12 @@ DELETE FROM entry_value WHERE entry_pk = :pk
 DELETE FROM entry WHERE pk = :pk AND version = :was
 
 -- name: entries_due
--- Expired entries that nobody has swept yet, a few at a time.
+-- Entries that nobody has swept yet and that had expired by the newest event, too, a few at a time: one instant that is
+-- wrong takes nothing away that is alive.
 SELECT pk, namespace, key, version FROM entry
- WHERE expires_us IS NOT NULL AND expires_us <= :now_us ORDER BY expires_us, pk LIMIT :most /*skip_locked*/
+ WHERE expires_us IS NOT NULL AND expires_us <= :now_us
+   AND expires_us <= (SELECT at_us FROM event ORDER BY seq DESC LIMIT 1)
+ ORDER BY expires_us, pk LIMIT :most /*skip_locked*/
 
 -- name: entries_of
 -- A page of one namespace.

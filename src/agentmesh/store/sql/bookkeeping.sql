@@ -35,10 +35,13 @@ ON CONFLICT (agent_id, request_id) DO UPDATE SET
        digest = excluded.digest, reply = excluded.reply, created_us = excluded.created_us
 
 -- name: sweep_requests
--- Forget calls that are too old to be repeated, a few at a time.
+-- Forget calls that are too old to be repeated by the clock, and by the newest event, too: one instant that is wrong forgets
+-- none. Two at a time, twice as many as come: a clock that is wrong for an hour ages them by two at most.
 DELETE FROM request WHERE (agent_id, request_id) IN
-       (SELECT agent_id, request_id FROM request WHERE created_us < :before_us
-         ORDER BY created_us, agent_id, request_id LIMIT 10)
+       (SELECT agent_id, request_id FROM request
+         WHERE created_us < :before_us
+           AND created_us < (SELECT at_us FROM event ORDER BY seq DESC LIMIT 1) - :kept_us
+         ORDER BY created_us, agent_id, request_id LIMIT 2)
 
 -- name: tallies
 -- The counts of every plan.
