@@ -453,7 +453,7 @@ class Cause:
     """One root cause of waiting: a task (or a pause) that holds others up.
 
     `kind` is one of `in_progress`, `lease_due`, `ready`, `capability`, `paths_held`, `scheduled`, `paused`, `storm`,
-    `budget`, `claim_cap`; `waiting` counts the tasks that wait behind it, itself not counted.
+    `budget`, `claim_cap`, `clock`; `waiting` counts the tasks that wait behind it, itself not counted.
     """
 
     kind: str

@@ -35,6 +35,9 @@ WARNING_PERCENT: Final = 80
 
 DAY_US: Final = 86_400_000_000
 
+STEP_US: Final = 1_000_000
+"""A clock that lies behind an instant of the board by less was adjusted, not set back."""
+
 STORM_FAILURES: Final = 5
 STORM_WINDOW_US: Final = 60_000_000
 STORM_PAUSE_US: Final = 30_000_000

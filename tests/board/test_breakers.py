@@ -207,3 +207,22 @@ def test_a_clock_that_is_set_back_makes_no_storm_of_what_has_not_been_yet(stormy
     clock.advance(-500)
     fail(stormy, FAILURES - 1)
     assert paused_for(stormy) == 0
+
+
+def test_a_step_back_of_the_clock_does_not_make_a_pause_longer(stormy, clock):
+    """What is left of it is never more than all of it; after an hour's step it is over."""
+    fail(stormy, FAILURES)
+    clock.advance(20)
+    clock.advance(-15)
+    assert paused_for(stormy) == 25
+    clock.advance(-3600)
+    assert stormy.status().plans[0].storm_until_us is None
+    assert stormy.claim_task("w", plan="p")
+
+
+def test_a_storm_after_a_step_back_of_the_clock_is_one(stormy, clock):
+    """Failures count from now on, not from when the last pause would have ended."""
+    fail(stormy, FAILURES)
+    clock.advance(-3600)
+    fail(stormy, FAILURES)
+    assert paused_for(stormy) > 0

@@ -80,6 +80,7 @@ def test_a_sound_board_is_found_sound(settled, clock):
         "due_leases": 2,
         "events": events,
         "oldest_event_us": START_US,
+        "newest_event_us": START_US,
         "entries": 1,
         "expired_entries": 1,
         "entry_tombstones": 1,
@@ -339,3 +340,16 @@ def test_a_board_in_use_is_examined_without_harm(board, clock):
         return tx.fetch_one("event_bounds")
 
     assert board.store.write(look)["last"] is None
+
+
+@pytest.mark.parametrize(("step_sec", "well"), [(-3600, False), (-0.9, True), (3600, True)])
+def test_a_clock_behind_the_board_is_a_warning(settled, clock, step_sec, well):
+    """Whoever set it back, or whatever wrote with one that was ahead: it says by how much, and what that affects."""
+    with open_board(settled, clock) as board:
+        board.create_task("T")
+        clock.advance(step_sec)
+        board.create_task("T")
+        seen = board.doctor()
+    assert not_well(seen) == ({} if well else {"newest_event_us": "warning"})
+    hint = next(one.hint for one in seen if one.name == "newest_event_us")
+    assert well or "3,600 s behind" in hint

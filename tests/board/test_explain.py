@@ -218,3 +218,35 @@ def test_a_task_whose_time_has_come_is_no_readier_than_one_that_is_ready(board, 
     assert board.explain("a").causes[0].message == "a has reached its time."
     board.pause(plan="default")
     assert ("paused", "a", 0) in causes(board.explain("a"))
+
+
+def test_a_lease_that_a_step_of_the_clock_made_longer_is_found_out(board, clock):
+    """Gravest of all: a dead agent keeps what it had for an hour more."""
+    put(board, "a", "b: a")
+    claimed(board, "a", "ada")
+    board.pause()
+    clock.advance(-3600)
+    first = board.explain("b").causes[0]
+    assert (first.kind, first.task_id, first.holder) == ("clock", "a", "ada")
+    assert "renewed 3,600 s ahead of now" in first.message
+
+
+def test_a_retry_that_a_step_of_the_clock_put_off_is_found_out(board, clock):
+    """Two seconds have become an hour; an update ends it. A time that a user chose is no delay."""
+    put(board, "a", "b")
+    claimed(board, "a", "ada").fail("x")
+    claimed(board, "b", "ada").fail("x")
+    board.update_task("b", not_before="2026-01-02T00:00:00Z")
+    clock.advance(-3600)
+    kinds = {cause.task_id: cause.kind for cause in board.explain().causes}
+    assert kinds == {"a": "clock", "b": "scheduled"}
+    board.update_task("a", not_before=None)
+    assert board.claim_task("ada").task.id == "a"
+
+
+def test_a_clock_that_was_only_adjusted_is_no_cause(board, clock):
+    """Less than a second: time servers do that all day."""
+    put(board, "a")
+    claimed(board, "a", "ada")
+    clock.advance(-0.9)
+    assert board.explain("a").causes[0].kind == "in_progress"

@@ -46,6 +46,7 @@ COLD = {
     "list_held": "a page of a listing, found by the open attempts",
     "list_tagged": "a page of a listing",
     "list_tasks": "a page of a listing",
+    "newest_instant": "doctor()",
     "open_tasks_of_plan": "cancel_plan() changes them all",
     "pick_tagged": "a claim by tag costs more the more tasks carry the tag; picking.py says so",
     "roots_of": "explain() on one task walks up the graph",

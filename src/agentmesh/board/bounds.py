@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agentmesh.board import budgets
+from agentmesh.board import breakers, budgets
 from agentmesh.board.budgets import UNLIMITED, Room
 from agentmesh.model import NoClaim
 from agentmesh.store.base import Row, Transaction
@@ -40,8 +40,8 @@ def bounds(tx: Transaction, agent_id: str, plan: str | None = None) -> Bounds:
     if capped is not None:
         return Bounds(capped)
     closed = {name: PAUSED for scope, name in paused if scope == "plan"}
-    for row in tx.fetch_all("open_breakers", now_us=tx.now):
-        closed.setdefault(row["name"], storm(row["name"], row["open_until_us"]))
+    for name, until_us in breakers.open_now(tx).items():
+        closed.setdefault(name, storm(name, until_us))
     limit, rooms = UNLIMITED, dict[str, Room]()
     tx.execute("lock_budgets")
     for row in budgets.before(tx, agent_id, plan):

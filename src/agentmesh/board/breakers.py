@@ -2,23 +2,32 @@
 
 Such failures give their charge back, so nothing else would stop a plan whose model provider is down from being tried
 as fast as agents can fail. A storm that comes soon after the last one doubles the pause; after a quiet time it begins
-anew. An operator's `resume` of the plan ends the pause at once.
+anew. An operator's `resume` of the plan ends the pause at once. A pause that ends later than its whole length from now
+is over: the clock was set back since.
 """
 
 from __future__ import annotations
 
 from agentmesh.board.change import Change
 from agentmesh.rules import STORM_FAILURES, STORM_QUIET_US, STORM_WINDOW_US, storm_pause_us
-from agentmesh.store.base import Row
+from agentmesh.store.base import Row, Transaction
 
 CALM: Row = {"storms": 0, "open_until_us": 0, "since_us": 0}
+
+
+def open_now(tx: Transaction) -> dict[str, int]:
+    """The plans whose hand-outs pause now, each with the end of its pause."""
+    rows = tx.fetch_all("open_breakers", now_us=tx.now)
+    return {row["name"]: row["open_until_us"] for row in rows if not _set_back(row, row["open_until_us"], tx.now)}
 
 
 def look(change: Change, failed: Row) -> None:
     """Open the breaker of a plan if the `infra` or `quota` failure that has just been entered makes it a storm."""
     plan_pk = failed["plan_pk"]
     last = change.tx.fetch_one("breaker_of", plan_pk=plan_pk) or CALM
-    since_us = max(change.now - STORM_WINDOW_US, last["since_us"])
+    since_us = change.now - STORM_WINDOW_US
+    if not _set_back(last, last["since_us"], change.now):
+        since_us = max(since_us, last["since_us"])
     found = change.tx.fetch_one("count_failures", plan_pk=plan_pk, since_us=since_us, now_us=change.now)
     if found is None or found["failures"] < STORM_FAILURES:
         return
@@ -26,3 +35,8 @@ def look(change: Change, failed: Row) -> None:
     until_us = change.now + storm_pause_us(storms)
     change.tx.execute("open_breaker", plan_pk=plan_pk, storms=storms, open_until_us=until_us)
     change.event("breaker_opened", failed, until_us=until_us, storms=storms)
+
+
+def _set_back(breaker: Row, instant_us: int, now_us: int) -> bool:
+    """Whether an instant of a breaker lies further ahead than its pause is long."""
+    return instant_us - now_us > storm_pause_us(max(breaker["storms"], 1))

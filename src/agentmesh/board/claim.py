@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh import limits
-from agentmesh.board import bounds, budgets, heal, paths, records
+from agentmesh.board import bounds, breakers, budgets, heal, paths, records
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, task_row
@@ -320,7 +320,7 @@ def next_due(tx: Transaction, agent_id: str) -> int | None:
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], averted_until(tx, agent_id)]
     if pulse["bounded"]:
-        dues += [row["open_until_us"] for row in tx.fetch_all("open_breakers", now_us=tx.now)]
+        dues += breakers.open_now(tx).values()
         dues.append((tx.now // DAY_US + 1) * DAY_US)  # a daily budget begins anew
     return min((due for due in dues if due is not None and due > tx.now), default=None)
 

@@ -6,9 +6,10 @@ import os
 
 from agentmesh.errors import StoreError
 from agentmesh.model import STATES
+from agentmesh.rules import STEP_US
 from agentmesh.store.base import Store, StoreOptions, Transaction
 from agentmesh.store.connect import examine
-from agentmesh.store.observations import trouble
+from agentmesh.store.observations import judged, trouble
 from agentmesh.upkeep import Observation
 
 DISTRIBUTION = "pytest-agentmesh"
@@ -56,8 +57,21 @@ def _contents(tx: Transaction) -> list[Observation]:
         Observation("due_leases", due["due"]),
         Observation("events", bounds["last"] - bounds["first"] + 1 if oldest else 0),
         *(Observation("oldest_event_us", event["at_us"]) for event in oldest),
+        *([_newest(tx)] if oldest else []),
         Observation("entries", entries["entries"]),
         Observation("expired_entries", entries["expired"]),
         Observation("entry_tombstones", entries["tombstones"]),
         *(Observation(name, kept[name]) for name in ("task_tombstones", "usage_entries", "requests")),
     ]
+
+
+def _newest(tx: Transaction) -> Observation:
+    """The latest instant on the board, which no clock is behind unless it was set back, or ahead before."""
+    newest_us = (tx.fetch_one("newest_instant") or {})["at_us"]
+    behind_us = newest_us - tx.now
+    hint = (
+        f"The clock is {behind_us / 1_000_000:,.0f} s behind the board: it was set back, or was ahead before. Until it "
+        "has caught up, leases of dead agents, retry delays and TTLs from before last so much longer; "
+        "`agentmesh why` names the tasks. Set the clock right."
+    )
+    return judged("newest_event_us", newest_us, behind_us < STEP_US, hint, else_="warning")

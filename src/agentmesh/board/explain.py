@@ -14,12 +14,14 @@ from agentmesh.board.lookup import task_row
 from agentmesh.errors import shown
 from agentmesh.jsontext import decode
 from agentmesh.model import FINAL, Cause, Explanation
+from agentmesh.rules import RETRY_LIMIT_US, STEP_US
 from agentmesh.store.base import Row, Transaction
 
 SHOWN = 20
 LOOKED_AT = 200
 RECENT_US = 3_600_000_000
 GRAVITY = (
+    "clock",
     "paused",
     "budget",
     "claim_cap",
@@ -111,13 +113,33 @@ class _View:
         if due is not None and due <= self._tx.now:
             message = f"{row['holder']} holds {row['id']}, but its lease is due: the next claim takes it back."
             return Cause("lease_due", message, row["id"], waiting, row["holder"], due)
+        behind_us = self._behind_us(row, "heartbeat_us")
+        if due is not None and behind_us:
+            message = (
+                f"The clock was set back: the lease of {row['holder']} on {row['id']} was renewed {_sec(behind_us)} "
+                "ahead of now. If its agent is dead, the lease ends so much later than it should."
+            )
+            return Cause("clock", message, row["id"], waiting, row["holder"], due)
         return Cause("in_progress", f"{row['holder']} works on {row['id']}.", row["id"], waiting, row["holder"], due)
 
     def _scheduled(self, row: Row, waiting: int) -> Cause:
         until = row["not_before_us"]
         if until <= self._tx.now:
             return self._ready(row, waiting)
+        behind_us = self._behind_us(row, "ended_us")
+        if behind_us and until - self._tx.now - behind_us <= RETRY_LIMIT_US:
+            message = (
+                f"The clock was set back: the last attempt at {row['id']} ended {_sec(behind_us)} ahead of now, so its "
+                "delay ends so much later than it should. An update of its not_before ends it."
+            )
+            return Cause("clock", message, row["id"], waiting, until_us=until)
         return Cause("scheduled", f"{row['id']} waits for its time.", row["id"], waiting, until_us=until)
+
+    def _behind_us(self, row: Row, instant: str) -> int:
+        """How far an instant of a task's last attempt lies ahead of now; 0 if the clock was not set back since."""
+        last = self._tx.fetch_one("attempt_of", id=row["id"], fence=row["fence"])
+        ahead_us = (last[instant] or 0) - self._tx.now if last else 0
+        return ahead_us if ahead_us >= STEP_US else 0
 
     def _ready(self, row: Row, waiting: int) -> Cause:
         if self._paused.keys() & {("board", ""), ("plan", row["plan"])}:
@@ -144,6 +166,10 @@ class _View:
                 )
         said = "is ready: nobody has claimed it yet" if row["state"] == "pending" else "has reached its time"
         return Cause("ready", f"{row['id']} {said}.", row["id"], waiting)
+
+
+def _sec(us: int) -> str:
+    return f"{us / 1_000_000:,.0f} s"
 
 
 def _explanation(summary: str, causes: Iterable[Cause], more: int) -> Explanation:

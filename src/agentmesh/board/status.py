@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmesh.board import records
+from agentmesh.board import breakers, records
 from agentmesh.model import STATES, PlanStatus, State, Status
 from agentmesh.store.base import Row, Transaction
 
@@ -11,7 +11,7 @@ def status(tx: Transaction) -> Status:
     """Counts by state and plan, what is paused, what time will change next."""
     pauses = tuple(records.pause(row) for row in tx.fetch_all("pauses"))
     paused = {pause.name for pause in pauses if pause.scope == "plan"}
-    storms = {row["name"]: row["open_until_us"] for row in tx.fetch_all("open_breakers", now_us=tx.now)}
+    storms = breakers.open_now(tx)
     plans = tuple(
         PlanStatus(
             row["plan"],

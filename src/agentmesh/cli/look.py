@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 CAUSE_STYLES = {
     "impossible": "bold red",
+    "clock": "red",
     "lease_due": "red",
     "ready": "cyan",
     "in_progress": "yellow",
 }
-ENDING = ("scheduled", "storm", "budget")
+ENDING = ("clock", "scheduled", "storm", "budget")
 """Causes that pass by themselves, at an instant that is known."""
 
 

@@ -35,6 +35,7 @@ MOVING = ("ready", "in_progress", "lease_due", "scheduled")
 NEXT_STEPS = {
     "budget": "`agentmesh budget list` shows how the budgets stand.",
     "claim_cap": "`agentmesh cap list` shows the caps.",
+    "clock": "`agentmesh doctor` says by how much.",
     "storm": "`agentmesh unpause --plan NAME` ends the pause at once.",
 }
 

@@ -17,7 +17,7 @@ class Gates:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self.pauses: set[tuple[str, str]] = set()
-        self.breakers: dict[str, int] = {}
+        self.breakers: dict[str, tuple[int, int]] = {}
         self.caps: dict[str, int] = {}
 
     def take(self, event: Event) -> None:
@@ -31,7 +31,7 @@ class Gates:
                 self.breakers.pop(data["name"], None)
         elif event.kind == "breaker_opened":
             hold(data["until_us"] > event.at_us, "P4", "a breaker that opens for a while", "one that is closed at once")
-            self.breakers[event.plan or ""] = data["until_us"]
+            self.breakers[event.plan or ""] = data["until_us"], data["until_us"] - event.at_us
         elif event.kind == "claim_cap_set":
             self.caps[data["name"]] = data["most"]
         elif event.kind == "claim_cap_cleared":
@@ -51,7 +51,10 @@ class Gates:
         ):
             hold((scope, name) not in self.pauses, "P4", f"no hand-out while {words} is paused", _handed(event))
         storm = f"no hand-out while the breaker of plan {plan} is open"
-        hold(self.breakers.get(plan, 0) <= event.at_us, "P4", storm, _handed(event))
+        until_us, length_us = self.breakers.get(plan, (0, 0))
+        left_us = until_us - event.at_us
+        over = left_us <= 0 or left_us > length_us  # more than all of it is left: the clock was set back
+        hold(over, "P4", storm, _handed(event))
         most = self.caps.get(agent, self.caps.get(""))
         if most is not None:
             holds = sum(attempt.agent == agent and attempt.expires_us > event.at_us for attempt in held)

@@ -23,6 +23,10 @@ SELECT event.seq, event.at_us, event.kind, plan.name AS plan, event.task_id, eve
 -- The oldest and the newest event kept.
 SELECT (SELECT seq FROM event ORDER BY seq LIMIT 1) AS first, (SELECT seq FROM event ORDER BY seq DESC LIMIT 1) AS last
 
+-- name: newest_instant
+-- The latest instant of the last hundred thousand events; it lies ahead of the clock if that was set back.
+SELECT MAX(at_us) AS at_us FROM (SELECT at_us FROM event ORDER BY seq DESC LIMIT 100000) AS last
+
 -- name: request_of
 -- A call that an agent made before.
 SELECT digest, reply, created_us FROM request WHERE agent_id = :agent_id AND request_id = :request_id

@@ -107,7 +107,7 @@ SELECT COUNT(*) AS failures FROM attempt JOIN task ON task.pk = attempt.task_pk
 
 -- name: open_breakers
 -- Plans whose hand-outs pause after a storm of failures.
-SELECT plan.name, breaker.open_until_us FROM breaker JOIN plan ON plan.pk = breaker.plan_pk
+SELECT plan.name, breaker.storms, breaker.open_until_us FROM breaker JOIN plan ON plan.pk = breaker.plan_pk
  WHERE breaker.open_until_us > :now_us ORDER BY breaker.plan_pk
 
 -- name: open_breaker
