@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from agentmesh.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/ledger.md"]
+PAGES = ["README.md", "docs/ledger.md", "docs/python.md"]
 
 
 def blocks(page: str, language: str) -> list[str]:
