@@ -13,7 +13,7 @@ from agentmesh.store import migrate, sqlite_examine
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.connect import connect
 from agentmesh.store.sqlite_examine import reset_fixed
-from tests.support.boards import open_board, rows
+from tests.support.boards import open_board, reader_of, rows
 from tests.support.clock import START_US
 from tests.support.faults import Raiser
 
@@ -284,7 +284,7 @@ def test_a_library_without_the_wal_reset_fix_is_a_warning(settled, monkeypatch, 
 
 def test_a_connection_that_is_not_as_it_was_set_is_an_error(board):
     """Read back, not assumed."""
-    with board.store._reader() as reader:
+    with reader_of(board.store) as reader:
         reader.pragma("synchronous", 0)
         reader.pragma("foreign_keys", 0)
         reader.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 0)

@@ -7,12 +7,14 @@ import pytest
 
 from agentmesh import errors
 from agentmesh.mcp_server.offer import offer
+from agentmesh.mcp_server.opening import open_served
 from agentmesh.mcp_server.profiles import PROFILES, listed
 from agentmesh.mcp_server.reply import result_of
 from agentmesh.mcp_server.session import Call, Session
 from agentmesh.mcp_server.told import HINTS, told
 from agentmesh.mcp_server.tools import TABLE
 from tests.support.boards import claimed, open_board
+from tests.support.nobody import heard_from_nobody, only_root, shared_folder
 
 MARK = "IGNORE-ALL-RULES"
 HARM = re.compile(r"(?i)\b(delet|remov|cancel|drop|reset|kill|forc|overwrit|wipe|reopen|clear|purg|prun|restor|upgrad)")
@@ -234,6 +236,24 @@ def test_a_board_that_fails_is_for_a_person_to_mend(tmp_path, clock):
     for name, tool in TOOLS.items():
         error = failed(session, tool, USUAL[name])
         assert (name, error["code"], error["hint"]) == (name, "board_closed", "Tell your user to restart this server.")
+
+
+def _serve_reader(line, path):
+    with open_served(path, durability="full", test_clock=False) as board:
+        session = Session(board, keepalive_sec=0)
+        seen = result_of(lambda: TOOLS["list_tasks"].run(Call(session), {}))
+        line.send((seen["isError"], failed(session, TOOLS["create_task"], {"title": "t"})))
+
+
+@only_root
+@pytest.mark.multiproc
+def test_a_board_that_is_only_read_is_served(clock):
+    """Its readers need no more; what writes says that this server may not."""
+    with shared_folder() as folder:
+        open_board(folder / "board.db", clock).close()
+        (folder / "board.db").chmod(0o644)
+        failing, error = heard_from_nobody(_serve_reader, folder / "board.db")
+    assert (failing, error["code"], error["hint"]) == (False, "read_only", HINTS["read_only"])
 
 
 def kinds_of(kind):

@@ -12,7 +12,7 @@ import pytest
 
 from agentmesh import Board
 from agentmesh.errors import BoardClosed, BoardReplaced, ForkedBoard
-from tests.support.boards import open_board, violations
+from tests.support.boards import open_board, reader_of, violations
 from tests.support.clock import TurnableClock
 from tests.support.interleave import Party, outcome
 from tests.support.patience import until
@@ -24,7 +24,7 @@ from tests.support.scene import ACTS, PAST_THE_LEASE_US, prepare
 def every_connection(store):
     """A connection of each kind that a store opens."""
     store.version()
-    with store._reader() as reader, contextlib.closing(store._log._connect()) as copier:
+    with reader_of(store) as reader, contextlib.closing(store._log._connect()) as copier:
         yield {"writer": store._writer, "reader": reader, "watcher": store._watcher, "copier": copier}
 
 

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import tempfile
-from pathlib import Path
 
 import apsw
 import pytest
@@ -21,9 +19,7 @@ from agentmesh.errors import (
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.connect import connect
 from tests.support.boards import open_board
-from tests.support.processes import results
-
-NOBODY = 65534
+from tests.support.nobody import heard_from_nobody, only_root, shared_folder
 
 
 def contents(folder):
@@ -165,49 +161,39 @@ def test_no_other_user_can_read_a_board(board_path, clock):
     assert modes == dict.fromkeys(["board.db", "board.db-wal", "board.db-shm", "board.db.gate"], 0o600)
 
 
-def _open_as_nobody(line, path, spare, _number):
-    Board.open(spare).close()  # whatever Python loads on the way, nobody may not be able to read
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
+def _opens(line, path):
     try:
-        Board.open(path).close()
-        line.send("opened")
-    except Exception as error:  # noqa: BLE001 - the test looks at the type, whatever it is
+        with Board.open(path) as board:
+            line.send("to write" if board.store.writes else "to read")
+    except StoreError as error:
         line.send(type(error))
 
 
 @pytest.mark.multiproc
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@only_root
 @pytest.mark.parametrize(
     ("folder_mode", "file_mode", "said"),
     [
-        (0o777, 0o666, "opened"),
+        (0o777, 0o666, "to write"),
+        (0o777, 0o444, "to read"),
+        (0o555, 0o666, "to read"),
+        (0o555, 0o444, "to read"),
         (0o777, 0o600, ReadOnly),
-        (0o777, 0o444, ReadOnly),
-        (0o555, 0o666, ReadOnly),
-        (0o555, 0o444, ReadOnly),
         (0o700, 0o666, ReadOnly),
         (0o555, None, BoardNotFound),
     ],
 )
-def test_a_board_without_write_access_is_read_only_not_a_riddle(tmp_path_factory, clock, folder_mode, file_mode, said):
-    """Folder and file both have to be writable; the error says so, and nothing is left behind."""
-    spare = tmp_path_factory.mktemp("spare") / "board.db"
-    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
-    try:
+def test_a_board_without_write_access_is_read_only_not_a_riddle(clock, folder_mode, file_mode, said):
+    """Folder and file both have to be writable, or else it is only read; nothing is left behind."""
+    with shared_folder() as folder:
         if file_mode is not None:
             open_board(folder / "board.db", clock).close()
             for file in folder.iterdir():
                 file.chmod(file_mode)
         folder.chmod(folder_mode)
         before = sorted(file.name for file in folder.iterdir())
-        assert results(1, _open_as_nobody, folder / "board.db", spare) == [said]
+        assert heard_from_nobody(_opens, folder / "board.db") == said
         assert sorted(file.name for file in folder.iterdir()) == before
-    finally:
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
 
 
 MOUNTS = """\

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.boards import open_board
+from tests.support.boards import open_board, reader_of
 from tests.support.clock import TurnableClock
 from tests.support.faults import Recorder
 
@@ -241,7 +241,7 @@ def steps(board, act):
         count += 1
         return False
 
-    with board.store._reader() as reader:
+    with reader_of(board.store) as reader:
         connections = (board.store._writer, reader)
     for connection in connections:
         connection.set_progress_handler(tick, 1)

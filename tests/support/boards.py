@@ -1,5 +1,6 @@
 """Boards for tests: opened on a clock that can be turned and a chance that repeats itself, looked at from inside."""
 
+import contextlib
 import random
 from pathlib import Path
 
@@ -31,6 +32,16 @@ def kinds(board, after=0):
 def rows(board, sql, **values):
     """Rows as the board's own connection sees them: no second SQLite library touches the file."""
     return board.store._writer.execute(sql, values).fetchall()
+
+
+@contextlib.contextmanager
+def reader_of(store):
+    """A connection with which a store reads, off its shelf meanwhile."""
+    reader = store._borrow()
+    try:
+        yield reader.connection
+    finally:
+        store._give_back(reader)
 
 
 def damage(board, sql, **values):

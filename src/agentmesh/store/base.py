@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from agentmesh.clock import Chance, Clock, system_chance
+from agentmesh.errors import StoreError
 from agentmesh.model import Micros
 from agentmesh.upkeep import Backup, Observation
 
@@ -125,7 +126,11 @@ class Store(Protocol):
     chance: Chance
     on_test_clock: bool
     writes: bool
-    """False for a test's board that was opened without the clock of its test."""
+    """False for a board that this user may only read, and for a test's board opened without the clock of its test."""
+
+    def refusal(self) -> StoreError:
+        """Why nothing is written here, where `writes` is false: what each write raises."""
+        ...
 
     def write(self, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
         """Run `work` in a write transaction; its effects are durable when this returns.

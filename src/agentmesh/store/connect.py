@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from agentmesh.errors import InvalidArgument
+from agentmesh.errors import InvalidArgument, ReadOnly
 from agentmesh.store.base import Store, StoreOptions
 from agentmesh.upkeep import Observation
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
-    """Open the store that `target` names.
+    """Open the store that `target` names; where this user may not write it, one that only reads.
 
     Args:
         target: the path of a SQLite board.
@@ -27,7 +27,13 @@ def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
     """
     from agentmesh.store.sqlite import SqliteStore  # noqa: PLC0415 - each engine loads its driver only when it is used
 
-    return SqliteStore(_file(target), options)
+    path = _file(target)
+    try:
+        return SqliteStore(path, options)
+    except ReadOnly as refused:
+        from agentmesh.store.sqlite_readonly import ReadOnlyStore  # noqa: PLC0415 - as above
+
+        return ReadOnlyStore(path, options, refused)
 
 
 def build(target: str | os.PathLike[str], options: StoreOptions, work: Callable[[Store], T]) -> T:

@@ -34,10 +34,11 @@ Identity = tuple[int, int]
 class BoardFiles:
     """The files of an open board, each known by device and inode."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, ends: tuple[str, ...] = ENDS) -> None:
         """Look at the files; the board must be open, so that SQLite has made those that it needs."""
         self._folder = str(path.parent)
-        self._names = tuple(f"{path}{end}" for end in ENDS)  # to stat a Path costs 1 us more
+        self._ends = ends
+        self._names = tuple(f"{path}{end}" for end in ends)  # to stat a Path costs 1 us more
         self._known = self._look()
         self._settled: tuple[int, ...] | None = None
 
@@ -58,7 +59,7 @@ class BoardFiles:
 
     def changed(self) -> dict[str, bool]:
         """The ends of the names that no longer lead to the same file, and whether another file has taken the name."""
-        pairs = zip(ENDS, self._known, self._look(), strict=True)
+        pairs = zip(self._ends, self._known, self._look(), strict=True)
         return {end: now is not None for end, known, now in pairs if now != known}
 
     def _look(self) -> tuple[Identity | None, ...]:

@@ -101,7 +101,7 @@ class SqliteStore:
         """
         self._ready("transaction")
         if not self.writes:
-            raise OnTestClock(f"The board {self.path} goes by a test's clock, which was not given.")
+            raise self.refusal()
         if self._turn.mine:
             raise Busy(f"This thread is in a write on the board {self.path} already, which has to end first.")
         try:
@@ -152,6 +152,10 @@ class SqliteStore:
         if self._closed:
             self._shut()
         self._turn.free()
+
+    def refusal(self) -> StoreError:
+        """Why nothing is written here, where `writes` is false."""
+        return OnTestClock(f"The board {self.path} goes by a test's clock, which was not given.")
 
     def read(self, work: Callable[[SqliteTransaction], T]) -> T:
         """Run `work` on one snapshot."""
@@ -204,12 +208,11 @@ class SqliteStore:
         if self._berth:
             found.append(Observation("waiters", self._berth.waiting()))
         try:
-            with self._reader() as connection:
-                found.extend(doctor.inside(connection, self.options))
-                if deep:
-                    found.extend(doctor.deep(connection, self.path))
-        except apsw.Error as error:
-            found.append(trouble(typed(error, self.path)))
+            found.extend(self.read(lambda tx: list(doctor.inside(tx.connection, self.options))))
+            if deep:
+                found.extend(self.read(lambda tx: list(doctor.deep(tx.connection, self.path))))
+        except StoreError as error:
+            found.append(trouble(error))
         return found
 
     def read_apart(self, work: Callable[[SqliteTransaction], T], progress: Progress | None = None) -> T:
@@ -222,10 +225,7 @@ class SqliteStore:
             progress: told how far the copy is.
         """
         self._ready("transaction")
-        drafts.clear(self.path.parent)
-        with contextlib.ExitStack() as stack:
-            with translated(self.path):
-                folder = stack.enter_context(drafts.folder(self.path, system_chance()))
+        with self._own_folder() as folder:
             copy = folder / "copy.db"
             at_us = Copying(self, copy, progress, self._reached).draft()
             try:
@@ -374,6 +374,15 @@ class SqliteStore:
         """Raise `Corrupt` if it was a damaged row that led to an error of Python's."""
         with translated(self.path), self._reader() as connection:
             refuse_damage(connection, self.path, error)
+
+    @contextlib.contextmanager
+    def _own_folder(self) -> Iterator[Path]:
+        """A folder of this user's own on the board's disk, where there is room for a board; it goes in the end."""
+        drafts.clear(self.path.parent)
+        with contextlib.ExitStack() as stack:
+            with translated(self.path):
+                folder = stack.enter_context(drafts.folder(self.path, system_chance()))
+            yield folder
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -69,6 +69,11 @@ class Source(Protocol):
         ...
 
     @property
+    def writes(self) -> bool:
+        """Whether others write meanwhile whom this process may hold up."""
+        ...
+
+    @property
     def chance(self) -> Chance:
         """Where the name of the unfinished file comes from."""
         ...
@@ -159,7 +164,7 @@ class Copying:
             waiting = False
             while not self._step(backup, fd):
                 self._tell(backup)
-                if not waiting and self._log_is_long():
+                if not waiting and self._source.writes and self._log_is_long():  # a reader cannot hold writers up
                     waiting = True
                     stack.enter_context(self._writers_wait())
         self._tell(backup)

@@ -115,12 +115,17 @@ def _abandoned(folder: Path) -> Iterator[Observation]:
 
 
 def inside(connection: apsw.Connection, options: StoreOptions) -> Iterator[Observation]:
-    """The schema, the pages, and what a connection is set to."""
+    """The schema, the pages, and what a connection that may write is set to."""
     version, newest = int(connection.pragma("user_version")), migrate.newest(ENGINE)
     older = f"The next command upgrades it to schema {newest}, after a backup; an older AgentMesh then refuses it."
     yield judged("schema", version, version == newest, older, else_="warning")
     yield Observation("pages", int(connection.pragma("page_count")))
     yield Observation("free_pages", int(connection.pragma("freelist_count")))
+    if not connection.readonly("main"):
+        yield from _settings(connection, options)
+
+
+def _settings(connection: apsw.Connection, options: StoreOptions) -> Iterator[Observation]:
     mode = str(connection.pragma("journal_mode"))
     yield judged("journal_mode", mode, mode == "wal", OTHER_SETTING)
     synchronous, wanted = int(connection.pragma("synchronous")), SYNCHRONOUS[options.durability]

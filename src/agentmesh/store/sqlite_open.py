@@ -81,7 +81,7 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
         _refuse_read_only(connection, path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
-        version = _identify(connection, path, options)
+        version = identify(connection, path, options)
         _configure(connection, path, options)
         if version == 0:
             _create_tables(connection, options)
@@ -132,7 +132,7 @@ def _fill(place: Path, board: Path, options: StoreOptions) -> None:
     """Make a whole board of a draft, durably; it has once had a log and its index, so there is room for them."""
     with contextlib.closing(open_connection(place, replace(options, create=True, upgrade=True, bulk=True))) as draft:
         mode = draft.pragma("journal_mode", "wal")
-        _identify(draft, place, options)
+        identify(draft, place, options)
     if mode != "wal":
         raise _no_log(board, mode)
     sync(place)
@@ -144,15 +144,23 @@ def _refuse_read_only(connection: apsw.Connection, path: Path) -> None:
         raise ReadOnly(f"The board {path} cannot be opened for writing.")
 
 
-def _identify(connection: apsw.Connection, path: Path, options: StoreOptions) -> int:
-    """The board's schema version, 0 for an empty file; the first statements on any file, and they only read."""
-    connection.execute("BEGIN")  # one snapshot: another process may be creating the board right now
+def identify(connection: apsw.Connection, path: Path, options: StoreOptions) -> int:
+    """The board's schema version, 0 for an empty file; the first statements on any file, and they only read.
+
+    Raises:
+        BoardNotFound: it is empty, and no board may be made of it.
+        ForeignFile: it is another application's.
+        NewerSchema: a newer AgentMesh wrote it.
+    """
+    own = not connection.in_transaction
+    if own:
+        connection.execute("BEGIN")  # one snapshot: another process may be creating the board right now
     try:
         application = connection.pragma("application_id")
         version = int(connection.pragma("user_version"))
         empty = connection.pragma("schema_version") == 0
     finally:
-        if connection.in_transaction:  # some errors have ended it already
+        if own and connection.in_transaction:  # some errors have ended it already
             connection.execute("COMMIT")
     if application == 0 and version == 0 and empty:
         if not options.create:

@@ -44,6 +44,7 @@ class _Committed(NamedTuple):
     options: StoreOptions
     chance: Chance
     now: Micros
+    writes: bool = False
 
     def read(self, work: Callable[[Snapshot], T]) -> T:
         """Run `work` on one snapshot, over a new connection."""

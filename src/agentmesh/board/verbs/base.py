@@ -55,7 +55,7 @@ class Verbs:
         chance: Chance | None = None,
         probe: Probe | None = None,
     ) -> Self:
-        """Open a board, made new unless `create` is false.
+        """Open a board, made new unless `create` is false; one that this user may only read is opened for reading.
 
         Args:
             target: the path of the board file.
