@@ -327,7 +327,7 @@ class Corrupt(StoreError):
     """The board file is damaged."""
 
     code = "corrupt"
-    hint = "Stop all agents and restore a backup; do not write to this file."
+    hint = "Stop all agents and restore a backup with `agentmesh restore`; do not write to this file."
 
 
 class NewerSchema(StoreError):
@@ -376,14 +376,23 @@ class BoardReplaced(StoreError):
     """A file of this open board (database, log, shared memory, gate) was deleted or replaced."""
 
     code = "board_replaced"
-    hint = "End every process that has the board open, then open it again."
+    hint = (
+        "End every process that has the board open, then open it again; `agentmesh restore` puts a backup in its place."
+    )
 
 
 class MismatchedLog(StoreError):
     """The log beside the board file belongs to another file: the board was replaced by hand and its log was left."""
 
     code = "mismatched_log"
-    hint = "Move the -wal and -shm files away to use the board file as it is, or restore a backup."
+    hint = "Use `agentmesh restore` to put a backup in place; or move the -wal and -shm files away to keep this file."
+
+
+class BoardInUse(StoreError):
+    """The board is open, so its file cannot be replaced."""
+
+    code = "board_in_use"
+    hint = "Stop every agent and server that uses the board, then restore again; the board is as it was."
 
 
 class BoardClosed(StoreError):

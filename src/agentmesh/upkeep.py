@@ -59,3 +59,20 @@ class Import:
     rows: dict[str, int]
     reclaimed: tuple[str, ...] = ()
     events_ignored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A board that was put back from a backup: up to its event `last_seq`, which was written at `at_us`.
+
+    `replaced` is the path of the board that was there before, with its log beside it; None if none was.
+    """
+
+    path: str
+    backup: str
+    board_id: str
+    schema: int
+    last_seq: int
+    size: int
+    at_us: int | None = None
+    replaced: str | None = None

@@ -1,6 +1,5 @@
 """Keeping a board in good repair from a shell: a backup, how to restore it, and the doctor."""
 
-import shutil
 import stat
 import subprocess
 import sys
@@ -39,20 +38,52 @@ def test_a_backup_that_cannot_be_made_has_an_exit_code(call, path, exit_code):
     assert sorted(Path.cwd().iterdir()) == before
 
 
-def test_a_board_is_restored_as_the_page_says(call, board):
-    """The board's files are moved away, all of them, and the backup is copied in their place."""
+def test_a_restore_puts_a_backup_in_the_place_of_the_board(call, board):
+    """It says what was restored, of when, and where the board of before is."""
     board.create_task("kept", id="kept")
     call("backup", "copy.db")
     board.create_task("lost", id="lost")
     board.close()
-    home = call.board_path.parent
-    (home / "broken").mkdir()
-    for file in list(home.glob("board.db*")):
-        file.rename(home / "broken" / file.name)
-    shutil.copy("copy.db", call.board_path)
-    assert call.json("check")["ok"] is True
+    made = call.json("restore", "copy.db", "--board", call.board_path, "--agent", "ops")
+    assert made.keys() == {"path", "backup", "board_id", "schema", "last_seq", "size", "at", "replaced"}
+    assert (made["path"], made["backup"]) == (str(call.board_path), str(Path("copy.db").absolute()))
     assert [task["id"] for task in call.json("list")["tasks"]] == ["kept"]
+    assert len(call.json("list", "--board", made["replaced"])["tasks"]) == 2
+    assert call.json("events")["events"][-1]["agent_id"] == "ops"
+    assert call.json("check")["ok"] is True
     assert call.json("doctor")["ok"] is True
+    shown = call("restore", "copy.db", "--board", call.board_path).stdout
+    assert "up to event 1" in shown
+    assert f"The board of before: {made['replaced'][:-1]}" in shown
+    assert call("restore", "copy.db", "--board", call.board_path, "-q").stdout == ""
+
+
+def test_a_board_that_is_open_is_not_replaced(call, board):
+    """An exit code of its own, and the next step."""
+    call("backup", "copy.db")
+    before = sorted(call.board_path.parent.iterdir())
+    result = call("restore", "copy.db", "--board", call.board_path)
+    assert (result.exit_code, result.stdout) == (46, "")
+    assert "Stop every agent and server" in result.stderr
+    assert sorted(call.board_path.parent.iterdir()) == before
+    assert board.status().total == 0
+
+
+def test_a_restore_wants_the_board_to_be_named(call, monkeypatch):
+    """A search might find a board further up, where a killed restore has left none here."""
+    call("backup", "copy.db")
+    result = call("restore", "copy.db")
+    assert result.exit_code == 2
+    assert "--board PATH" in result.stderr
+    monkeypatch.setenv("AGENTMESH_BOARD", str(call.board_path))
+    assert call("restore", "copy.db").exit_code == 0
+
+
+@pytest.mark.parametrize("backup", ["no.db", "a://b", "", ".agentmesh/board.db"])
+def test_what_is_no_backup_is_a_usage_error(call, backup):
+    """The board stays."""
+    assert call("restore", backup, "--board", call.board_path).exit_code == 2
+    assert call.json("list")["tasks"] == []
 
 
 INTERRUPTED = """

@@ -74,6 +74,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "outcome_unknown": 43,
     "resources_exhausted": 44,
     "aliased_board": 45,
+    "board_in_use": 46,
     "mismatched_log": 47,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,

@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "check": "boards:check",
         "doctor": "upkeep:doctor",
         "backup": "upkeep:backup",
+        "restore": "upkeep:restore",
         "prune": "prune:prune",
         "export": "transfer:export",
         "import": "transfer:import_",

@@ -1,15 +1,21 @@
-"""Keep the board safe and sound: see how it is, back it up."""
+"""Keep the board safe and sound: see how it is, back it up, restore it."""
 
 from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
 
 import click
 
 from agentmesh.cli import errors
-from agentmesh.cli.command import App, command, interruptible
+from agentmesh.cli.command import BOARD_VARIABLE, App, command, interruptible
+from agentmesh.cli.params import agent_option
+from agentmesh.cli.progress import shown
 from agentmesh.cli.screen import Column, Part, Screen
 from agentmesh.cli.text import instant, place, size
 from agentmesh.documents import document
-from agentmesh.upkeep import Backup, Observation, Verdict
+from agentmesh.upkeep import Backup, Observation, Restored, Verdict
 
 STYLES: dict[Verdict, str] = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
@@ -78,3 +84,30 @@ def _show_backup(screen: Screen, made: Backup) -> None:
     screen.copyable("Backed up to ", (place(made.path), "bold"))
     screen.line(f"{size(made.size)}, verified; up to event {made.last_seq}, {instant(made.at_us)}.")
     screen.line(("It holds the secrets of open leases: keep it as private as the board.", "dim"))
+
+
+@command()
+@click.argument("backup", metavar="BACKUP")
+@agent_option()
+@click.pass_obj
+def restore(app: App, backup: str, agent: str) -> None:
+    """Put BACKUP in the place of the board that --board names; the board of before is kept."""
+    from agentmesh.board.facade import Board
+
+    named = app.board or os.environ.get(BOARD_VARIABLE)
+    if not named:  # a board that a restore before has moved away is not found, and one further up might be
+        raise click.UsageError("Name the board: --board PATH.")
+    target = named if "://" in named else str(Path(named).absolute())
+    with interruptible(), shown(quiet=app.quiet) as progress:
+        made = Board.restore(backup, target, agent_id=agent, progress=progress and partial(progress, "copy"))
+    paths = {name: place(path) for name in ("path", "backup", "replaced") if (path := getattr(made, name))}
+    app.answer(document(made) | paths, lambda screen: None if app.quiet else _show_restored(screen, made))
+
+
+def _show_restored(screen: Screen, made: Restored) -> None:
+    screen.copyable("Restored the board ", (place(made.path), "bold"))
+    until = f"up to event {made.last_seq}" + (f", {instant(made.at_us)}" if made.at_us is not None else "")
+    screen.line(f"{size(made.size)}, verified; schema {made.schema}; {until}.")
+    if made.replaced:
+        screen.copyable("The board of before: ", place(made.replaced))
+    screen.line("Next: agentmesh doctor --deep, then agentmesh check.")

@@ -26,6 +26,7 @@ HINTS: Final[Mapping[str, str]] = {
     "board_not_found": "Tell your user that there is no board at this place.",
     "board_exists": "Tell your user that there is a board at this place already.",
     "board_replaced": _RESTART,
+    "board_in_use": "Tell your user that the board is open and cannot be replaced.",
     "on_test_clock": "Tell your user that this board belongs to a test, and this server goes by another clock.",
     "clock_over": "Stop: the test that this board belongs to is over.",
     "board_closed": _RESTART,

@@ -40,6 +40,9 @@ A board that is made by opening it passes `new:link` and `new:linked`.
 UPGRADE_POINTS = (*COPY_POINTS, "upgrade")
 """The same for an upgrade: those of the copy beside the board, then with the new tables there, before the commit."""
 
+RESTORE_POINTS = ("copy", "verify", "aside", "log kept", "board kept", "cleared", "link", "linked")
+"""The same for a restore: those of its copy, then around each step in which the old board moves away, then the name."""
+
 
 class Probe(Protocol):
     """What a test hangs on a store: called at every point, free to block, raise or end the process there."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentmesh.errors import InvalidArgument, ReadOnly
-from agentmesh.store.base import Store, StoreOptions
-from agentmesh.upkeep import Observation
+from agentmesh.store.base import Progress, Store, StoreOptions
+from agentmesh.upkeep import Observation, Restored
 
 T = TypeVar("T")
 
@@ -47,6 +47,26 @@ def build(target: str | os.PathLike[str], options: StoreOptions, work: Callable[
     from agentmesh.store import sqlite_build  # noqa: PLC0415 - as above
 
     return sqlite_build.build(_file(target), options, work)
+
+
+def restore(
+    backup: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    options: StoreOptions,
+    *,
+    agent_id: str,
+    progress: Progress | None = None,
+) -> Restored:
+    """Put a backup in the place of the board that `target` names; nobody may have it open, and it is kept.
+
+    Raises:
+        InvalidArgument: a name is empty, a URL that no engine here serves, or nothing to restore from or to.
+        BoardInUse: a process has the board open.
+        StoreError: what the engine says.
+    """
+    from agentmesh.store import sqlite_restore  # noqa: PLC0415 - as above
+
+    return sqlite_restore.restore(Path(backup), _file(target), options, agent_id=agent_id, progress=progress)
 
 
 def _file(target: str | os.PathLike[str]) -> Path:

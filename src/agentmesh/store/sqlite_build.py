@@ -11,7 +11,7 @@ from typing import TypeVar
 from agentmesh.store.base import StoreOptions
 from agentmesh.store.sqlite import SqliteStore
 from agentmesh.store.sqlite_errors import translated
-from agentmesh.store.unfinished import free_place, give_name, sync, unfinished
+from agentmesh.store.unfinished import free_place, give_name, sync_file, unfinished
 
 T = TypeVar("T")
 
@@ -31,6 +31,6 @@ def build(path: Path, options: StoreOptions, work: Callable[[SqliteStore], T]) -
             result = work(store)
         with translated(target):
             Path(f"{place}.gate").unlink()
-            sync(place)
+            sync_file(place)
         give_name(place, target, options.probe.reached if options.probe else lambda _point: None)
     return result

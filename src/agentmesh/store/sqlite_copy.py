@@ -109,21 +109,27 @@ class Copying:
         self._model = model
         self._reached = reached
         self._progress = progress
-        self._target = _place(source, path)
+        self._target = path
 
     def run(self) -> Backup:
         """Copy, verify, sync, name; whatever fails, no file is left."""
+        self._target = _place(self._source, self._target)
         with unfinished(self._target, self._source.chance) as place:
-            with translated(self._target):
-                fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                if self._model:
-                    resemble(fd, self._model)
-            made = self._write(place, fd)
+            made = self.make(place)
             give_name(place, self._target, self._reached)
         return made
 
+    def make(self, place: Path) -> Backup:
+        """Copy to a file that does not exist yet, verify and sync it; the caller gives it its name, or deletes it."""
+        with translated(self._target):
+            fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            if self._model:
+                resemble(fd, self._model)
+        return self._write(place, fd)
+
     def draft(self) -> Micros:
         """Only copy, for whoever throws it away again: neither verified nor synced; the instant that it shows."""
+        self._target = _place(self._source, self._target)
         with translated(self._target):
             os.close(os.open(self._target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,20 +19,22 @@ from agentmesh.clock import system_chance, word
 from agentmesh.errors import (
     BoardExists,
     BoardNotFound,
+    BoardReplaced,
     Corrupt,
     ForeignFile,
     NewerSchema,
     ReadOnly,
     UnsupportedFileSystem,
 )
-from agentmesh.model import Micros
+from agentmesh.jsontext import encode
+from agentmesh.model import Json, Micros
 from agentmesh.store import migrate
 from agentmesh.store.aliases import refuse_aliased
 from agentmesh.store.base import Durability, StoreOptions
 from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.statements import shared_statements
 from agentmesh.store.timing import BESIDE, FACT, refuse_strange
-from agentmesh.store.unfinished import NOT_ALLOWED, NoHardLinks, give_name, refuse_side_files, sync, unfinished
+from agentmesh.store.unfinished import NOT_ALLOWED, NoHardLinks, give_name, refuse_side_files, sync_file, unfinished
 
 ENGINE = "sqlite"
 APPLICATION_ID = 0x414D5348
@@ -76,12 +78,14 @@ def locate(path: Path, options: StoreOptions) -> Path:
 
 def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
     """A connection to a file that is, or has just become, a board; every kind of connection is made here."""
+    file = _file_at(path)
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     try:
         _refuse_read_only(connection, path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
-        version = identify(connection, path, options)
+        version = identify(connection, path, create=options.create)
+        _refuse_replaced(path, file)
         _configure(connection, path, options)
         if version == 0:
             _create_tables(connection, options)
@@ -132,10 +136,10 @@ def _fill(place: Path, board: Path, options: StoreOptions) -> None:
     """Make a whole board of a draft, durably; it has once had a log and its index, so there is room for them."""
     with contextlib.closing(open_connection(place, replace(options, create=True, upgrade=True, bulk=True))) as draft:
         mode = draft.pragma("journal_mode", "wal")
-        identify(draft, place, options)
+        identify(draft, place, create=True)
     if mode != "wal":
         raise _no_log(board, mode)
-    sync(place)
+    sync_file(place)
 
 
 def _refuse_read_only(connection: apsw.Connection, path: Path) -> None:
@@ -144,11 +148,26 @@ def _refuse_read_only(connection: apsw.Connection, path: Path) -> None:
         raise ReadOnly(f"The board {path} cannot be opened for writing.")
 
 
-def identify(connection: apsw.Connection, path: Path, options: StoreOptions) -> int:
-    """The board's schema version, 0 for an empty file; the first statements on any file, and they only read.
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file has that name now. From its first read on, an open connection keeps a restore from replacing it."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _refuse_replaced(path: Path, opened: tuple[int, int] | None) -> None:
+    """A restore may have replaced the file while SQLite waited for its lock: the log beside it is another's now."""
+    if _file_at(path) != opened:
+        raise BoardReplaced(f"The file {path} was replaced while it was being opened.")
+
+
+def identify(connection: apsw.Connection, path: Path, *, create: bool) -> int:
+    """The board's schema version; the first statements on any file, and they only read.
 
     Raises:
-        BoardNotFound: it is empty, and no board may be made of it.
+        BoardNotFound: the file is empty, and no board may be created in it (else its version is 0).
         ForeignFile: it is another application's.
         NewerSchema: a newer AgentMesh wrote it.
     """
@@ -163,7 +182,7 @@ def identify(connection: apsw.Connection, path: Path, options: StoreOptions) -> 
         if own and connection.in_transaction:  # some errors have ended it already
             connection.execute("COMMIT")
     if application == 0 and version == 0 and empty:
-        if not options.create:
+        if not create:
             raise BoardNotFound(f"{path} is an empty file.")
         return 0
     if application != APPLICATION_ID:
@@ -240,9 +259,12 @@ def _add_fact(connection: apsw.Connection, key: str, value: str) -> None:
     connection.execute(shared_statements()["add_fact"], {"key": key, "value": value})
 
 
-def add_event(connection: apsw.Connection, kind: str, now: Micros, data: str) -> None:
-    """A row of history about the file itself, in the transaction that is open; `data` is a JSON object."""
-    row = {"now_us": now, "kind": kind, "plan_pk": None, "task_id": None, "fence": None, "agent_id": None, "data": data}
+def add_event(
+    connection: apsw.Connection, kind: str, now: Micros, data: Mapping[str, Json], agent_id: str | None = None
+) -> None:
+    """A row of history about the file itself, in the transaction that is open."""
+    of_no_task = {"plan_pk": None, "task_id": None, "fence": None}
+    row = {"now_us": now, "kind": kind, "agent_id": agent_id, "data": encode(data), **of_no_task}
     connection.execute(shared_statements()["add_event"], row)
 
 

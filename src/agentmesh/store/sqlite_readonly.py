@@ -182,7 +182,7 @@ class ReadOnlyStore(SqliteStore):
 
     def _admitted(self, tx: SqliteTransaction) -> Timing:
         """The board's clock, if its tables are those that this AgentMesh reads."""
-        version = identify(tx.connection, self.path, replace(self.options, create=False))
+        version = identify(tx.connection, self.path, create=False)
         if self.options.upgrade and version < self.schema:
             message = (
                 f"The board {self.path} has schema {version}, and to upgrade it to {self.schema} means to write it."

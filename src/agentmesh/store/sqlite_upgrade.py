@@ -16,7 +16,6 @@ import apsw
 
 from agentmesh.clock import Chance, Clock
 from agentmesh.errors import StoreError
-from agentmesh.jsontext import encode
 from agentmesh.model import Micros
 from agentmesh.printable import one_line
 from agentmesh.store import migrate
@@ -75,7 +74,7 @@ def bring_up_to_date(connection: apsw.Connection, path: Path, options: StoreOpti
         now = clock.now_us()
         backup = _back_up(_Committed(path, options, options.chance, now), version)
         migrate_to_newest(connection, version)
-        add_event(connection, "schema_upgraded", now, encode({"from": version, "to": newest}))
+        add_event(connection, "schema_upgraded", now, {"from": version, "to": newest})
         _reached(options)("upgrade")
     _tell(path, version, newest, backup)
 

@@ -108,24 +108,15 @@ def resemble(fd: int, model: os.stat_result) -> None:
 def give_name(place: Path, target: Path, reached: Callable[[str], None]) -> None:
     """Let a finished and synced file have its name, durably."""
     reached("link")
-    _link(place, target)
+    link_file(place, target)
     try:
         reached("linked")
         with translated(target):
             place.unlink(missing_ok=True)  # whoever opened the file in the meantime has removed it
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
     except BaseException:
         target.unlink()
         raise
-
-
-def sync(place: Path) -> None:
-    """Make what a file holds durable; no connection of this process may have it open, for closing drops the locks."""
-    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def finish_naming(target: Path) -> int:
@@ -139,7 +130,7 @@ def finish_naming(target: Path) -> int:
     names = [name for name in drafts.of(target) if _is(name, file)]
     left = sum(not _removed(name) for name in names)
     if left < len(names):
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     return left
 
 
@@ -160,7 +151,13 @@ def _removed(name: Path) -> bool:
     return True
 
 
-def _link(place: Path, target: Path) -> None:
+def link_file(place: Path, target: Path) -> None:
+    """Give a file a second name.
+
+    Raises:
+        BoardExists: the name is taken.
+        UnsupportedFileSystem: no file has two names there.
+    """
     try:
         os.link(place, target)
     except FileExistsError as error:
@@ -172,7 +169,16 @@ def _link(place: Path, target: Path) -> None:
         raise NoHardLinks(message, hint=LOCAL_FIRST) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_file(path: Path) -> None:
+    """Make what a file holds durable; no connection of this process may have it open, for closing drops the locks."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_folder(folder: Path) -> None:
     """Make a new name in a folder durable, where a folder can be synced."""
     if hasattr(os, "O_DIRECTORY"):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

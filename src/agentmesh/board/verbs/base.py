@@ -57,6 +57,8 @@ class Verbs:
     ) -> Self:
         """Open a board, made new unless `create` is false; one that this user may only read is opened for reading.
 
+        A board of an older schema is upgraded first, after a backup beside it; docs/upgrading.md says more.
+
         Args:
             target: the path of the board file.
             create: whether a missing board is created.
@@ -68,7 +70,8 @@ class Verbs:
             probe: what a test hangs on the store.
 
         Raises:
-            StoreError: it is not there, not a board, of a newer schema, on an unsupported file system, damaged.
+            StoreError: it is not there, not a board, of a newer schema, on an unsupported file system, damaged, or of
+                an older schema and there can be no backup.
         """
         limits.choice("durability", durability, ("full", "normal"))
         busy_us = limits.duration_us("busy_timeout_sec", busy_timeout_sec, (0, 3600))

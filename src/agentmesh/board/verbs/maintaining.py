@@ -17,8 +17,8 @@ from agentmesh.clock import Chance, Clock
 from agentmesh.errors import BoardNotFound, StoreError
 from agentmesh.model import OPERATOR, PruneReport
 from agentmesh.store.base import Probe, Progress, Row, StoreOptions, Transaction
-from agentmesh.store.connect import connect
-from agentmesh.upkeep import Backup, Export, Import, Observation, StageProgress
+from agentmesh.store.connect import connect, restore
+from agentmesh.upkeep import Backup, Export, Import, Observation, Restored, StageProgress
 
 
 class Maintaining(Verbs):
@@ -107,6 +107,41 @@ class Maintaining(Verbs):
         return imports.import_board(
             source, target, store_options(clock, chance, probe), agent_id=by, progress=progress or _untold
         )
+
+    @staticmethod
+    def restore(
+        backup: str | os.PathLike[str],
+        target: str | os.PathLike[str],
+        *,
+        agent_id: str = OPERATOR,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        probe: Probe | None = None,
+        progress: Progress | None = None,
+    ) -> Restored:
+        """Put a backup in the place of a board that no process has open; what is there is kept under a new name.
+
+        The new file is copied, verified and on the disk before the old one moves. The board that is there may be
+        damaged, or missing. If anything fails, or the process is killed, no board is lost: restore again.
+
+        Args:
+            backup: a file that `backup` or an upgrade made; it is only read.
+            target: where the board is, or shall be.
+            agent_id: who does it.
+            clock: what tells the time; the system's by default.
+            chance: where the name of the unfinished file comes from; the system's by default.
+            probe: what a test hangs on the store.
+            progress: told the pages copied and the pages in all, now and then; it gives up by raising.
+
+        Raises:
+            InvalidArgument: a file or folder is not there, both are the same file, or the backup has a log beside it.
+            BoardInUse: a process has the board open; this one counts, too.
+            Corrupt: the backup is damaged.
+            StoreError: the backup is no board or of a newer schema, or the new file could not be written.
+        """
+        by = limits.name("agent_id", agent_id)
+        source = limits.path("backup", backup)
+        return restore(source, target, store_options(clock, chance, probe), agent_id=by, progress=progress)
 
     def doctor(self, *, deep: bool = False) -> list[Observation]:
         """How the board is: its library, file, place, settings, and how much there is of everything; it only reads.
