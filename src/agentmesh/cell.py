@@ -217,7 +217,7 @@ class Place:
     """One place at a cell, its owner's to change."""
 
     def __init__(self, words: memoryview[int], index: int, kind: int, seen: int) -> None:
-        self._words = words
+        self._words: memoryview[int] | _Closed = words
         self._at = _FIRST + index * _WIDTH
         self._pid = os.getpid()
         words[self._at + _KIND] = FREE  # a dead owner's until now: it must not seem alive with what it waited for
@@ -236,9 +236,13 @@ class Place:
         self._words[self._at + _KIND] = RUNNING
 
     def leave(self) -> None:
-        """Give it back. A forked child, in which its parent's calls unwind, has none to give."""
-        if os.getpid() == self._pid:
-            self._words[self._at + _KIND] = FREE
+        """Give it back, and let go of the cell, which stays mapped as long as something refers to its words.
+
+        A forked child, in which its parent's calls unwind, has no place to give. Leaving twice is allowed.
+        """
+        words, self._words = self._words, _Closed()
+        if os.getpid() == self._pid and not isinstance(words, _Closed):
+            words[self._at + _KIND] = FREE
 
 
 class _Closed:

@@ -9,6 +9,7 @@ import pytest
 from agentmesh.cell import AGENT, PARKED, PLACES, RUNNING, START_US, CellClock, alive, cell_path
 from agentmesh.errors import InvalidArgument, Overloaded
 from tests.support.patience import until
+from tests.support.processes import descriptors
 from tests.support.small_disk import small_disk
 
 
@@ -117,6 +118,18 @@ def test_there_are_only_so_many_places(cell):
         cell.take_part()
     with pytest.raises(Overloaded):
         cell.take_part()
+
+
+def test_a_closed_cell_whose_places_are_left_is_not_mapped(cell):
+    """Even while something still refers to such a place, as a thread's remains do until they are collected."""
+    before = descriptors()
+    other = CellClock(cell.path)
+    place = other.take_part()
+    other.close()
+    assert descriptors() == before + 1
+    place.leave()
+    place.leave()
+    assert descriptors() == before
 
 
 def test_a_process_nobody_has_reaped_is_dead():
