@@ -62,9 +62,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A worker of xdist reads markers here: its errors of collection are not told."""
+    """A worker of xdist reads markers here: its errors of collection are not told.
+
+    Where sessions are over HTTP by default, their process starts before the fixtures of the first test: one that counts
+    descriptors finds the same number when the test ends.
+    """
     if hasattr(item.config, "workerinput"):
         settings.check_markers(item)
+    if _has_session(item) and item.config.stash[BENCH].used(item).settings.transport == "http":
+        from pytest_agentmesh.sessions.over_http import begin
+
+        begin()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -130,6 +138,8 @@ def pytest_runtest_makereport(
     if used is None:
         return report
     used.failed |= report.failed
+    if call.when == "teardown" and call.excinfo is not None and _is_ours(call.excinfo.value):
+        report.longrepr = call.excinfo.getrepr(style="value")  # all of its lines are ours
     if call.excinfo is not None and used.broken and type(call.excinfo.value).__name__ == "BrokenPromise":
         report.outcome = "failed"
         used.failed = True
@@ -146,6 +156,14 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Nobody watches any more."""
     session.config.stash[BENCH].real_time.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """No test needs the process of HTTP servers any more."""
+    over_http = sys.modules.get("pytest_agentmesh.sessions.over_http")
+    if over_http is not None:
+        over_http.KEPT.retire()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -175,7 +193,7 @@ def _explain_scope(error: BaseException) -> None:
 
 def _tell(item: pytest.Item, error: BaseException) -> None:
     """Say the next step, where an error of ours names one; and end with the line that called us, not our insides."""
-    ours = _root(type(error).__module__) in OURS
+    ours = _is_ours(error)
     if ours and isinstance(hint := getattr(error, "hint", None), str):
         error.add_note(hint)
     if (ours or isinstance(error, (AssertionError, ValueError, KeyError))) and not item.config.option.fulltrace:
@@ -193,6 +211,10 @@ def _cut_insides(entry: TracebackType | None) -> None:
         last.tb_next = None
 
 
+def _is_ours(error: BaseException) -> bool:
+    return _root(type(error).__module__) in OURS
+
+
 def _root(module: str) -> str:
     return module.partition(".")[0]
 
@@ -203,6 +225,10 @@ def _count(number: int, noun: str) -> str:
 
 def _has_mesh(item: pytest.Item) -> bool:
     return any(name.startswith("mesh_") for name in getattr(item, "fixturenames", ()))
+
+
+def _has_session(item: pytest.Item) -> bool:
+    return "mesh_session" in getattr(item, "fixturenames", ())
 
 
 def _has_board(item: pytest.Item) -> bool:

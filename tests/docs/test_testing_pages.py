@@ -24,13 +24,16 @@ def blocks(page):
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_every_test_on_a_page_passes(page, pytester):
-    """As a reader saves and runs them, with warnings as errors: all blocks of a page are one file."""
+    """As a reader saves and runs them, with warnings as errors: all blocks of a page are one file.
+
+    An async test runs twice, on asyncio and on trio.
+    """
     pytester.makeconftest(CONFTEST)
     text = "\n".join(blocks(page))
     pytester.makepyfile(test_page=text)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error")
-    passed = result.parseoutcomes()
-    assert passed == {"passed": len(re.findall(r"^(?:async )?def test_", text, re.MULTILINE))}
+    plain, on_loops = (re.findall(rf"^{word}def test_", text, re.MULTILINE) for word in ("", "async "))
+    assert result.parseoutcomes() == {"passed": len(plain) + 2 * len(on_loops)}
 
 
 def test_every_public_name_is_on_a_page():

@@ -1,6 +1,7 @@
 """Sessions of an agent at a test's board, on every transport: what they are, how they end, what they leave."""
 
 import asyncio
+import contextlib
 import gc
 import json
 import threading
@@ -13,6 +14,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 
 from agentmesh.errors import InvalidArgument
 from pytest_agentmesh.sessions import MissingSdk, Sessions, WrongTask, sdk as sdk_module
+from pytest_agentmesh.sessions.over_http import KEPT
 from tests.support.processes import descriptors
 
 pytestmark = pytest.mark.anyio
@@ -213,13 +215,13 @@ async def test_without_an_sdk_its_name_is_said(sessions, monkeypatch):
             pass
 
 
-def test_what_a_test_left_open_ends_with_the_fixture(mesh_board):
-    """Even when its event loop is gone."""
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_what_a_test_left_open_ends_with_the_fixture(mesh_board, transport):
+    """Even when its event loop is gone, and has closed nothing."""
     sessions = Sessions(mesh_board)
-
-    async def leave_it():
-        await sessions.streams("mine").__aenter__()
-
-    anyio.run(leave_it)
-    sessions.close()
+    left = sessions.streams("mine", transport=transport)
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(left.__aenter__())
+        sessions.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "mesh_session"]
+    assert not KEPT.begin().serving

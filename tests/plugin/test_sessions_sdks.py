@@ -72,9 +72,9 @@ def test_under_anyio(python, tmp_path):
 
 
 def test_http_is_there_with_an_sdk_that_can_serve_it(python, tmp_path):
-    """Who has another is told so, and what there is instead."""
+    """Who has another is told so, and what there is instead. Its process costs the test no descriptor."""
     (tmp_path / "test_http.py").write_text("def test_http(mesh_session):\n    print(mesh_session.server.url)\n")
-    [(how, _)], said = run(python, tmp_path, "test_http.py")
+    [(how, _)], said = run(python, tmp_path, "test_http.py", "--agentmesh-transport=http")
     if how == "PASSED":
         assert "http://127.0.0.1:" in said
     else:

@@ -22,7 +22,7 @@ def http_front() -> Callable[..., int]:
     Raises:
         MissingExtra: what it needs is not installed.
     """
-    _require()
+    require()
     from agentmesh.mcp_server.http.server import serve_http  # noqa: PLC0415 - see the head of this module
 
     return serve_http
@@ -34,13 +34,18 @@ def sdk_stdio_front() -> Callable[..., int]:
     Raises:
         MissingExtra: what it needs is not installed.
     """
-    _require()
+    require()
     from agentmesh.mcp_server.sdk_stdio import serve_sdk_stdio  # noqa: PLC0415 - see the head of this module
 
     return serve_sdk_stdio
 
 
-def _require() -> None:
+def require() -> None:
+    """See that what they need is installed, without importing it.
+
+    Raises:
+        MissingExtra: it is not.
+    """
     for name, least in NEEDED.items():
         try:
             found = int(version(name).partition(".")[0])

@@ -12,6 +12,7 @@ from agentmesh.mcp_server.offer import offer
 from agentmesh.mcp_server.profiles import DEFAULT, Profile
 from pytest_agentmesh.faults import Fault, FaultMark
 from pytest_agentmesh.sessions.connection import Connection, Incoming, IncomingEnd, Outgoing, OutgoingEnd
+from pytest_agentmesh.sessions.over_http import begin
 from pytest_agentmesh.sessions.pipe import Pipe
 from pytest_agentmesh.sessions.running import WORDS, ProcessServer, Running, ThreadServer
 from pytest_agentmesh.sessions.scopes import Owned, plainly
@@ -38,13 +39,15 @@ class Sessions:
         Args:
             board: The test's board.
             transport: How sessions reach their server unless they say so: `memory` is our front on threads of this
-                process, on the test's own board object; `stdio` a process of its own; `http` our HTTP server.
+                process, on the test's own board object; `stdio` a process of its own; `http` our HTTP server, in
+                the process that serves all tests of this pytest process.
             marks: Where the faults that struck are written down; a list of its own by default.
         """
         self.server = Server(board, transport=transport)
         self.marks: list[FaultMark] = [] if marks is None else marks
         self._board = board
         self._strikes: list[Strikes] = []
+        self._servers: list[Server] = []
         self._open: dict[Pipe, Running] = {}
 
     def __enter__(self) -> Self:
@@ -83,6 +86,7 @@ class Sessions:
         Raises:
             MissingSdk: there is no SDK.
             MissingExtra: this SDK can serve no HTTP.
+            ServerFailed: the HTTP server cannot be started, or its process has ended.
             InvalidArgument: there is no such transport or profile, nobody can be called so, a fault cannot strike.
             FaultNeverStruck: in a strict session, when its body did not fail.
             WrongTask: it is left by another task.
@@ -120,11 +124,14 @@ class Sessions:
         Raises:
             MissingSdk: and what else opening a session raises.
         """
-        sdk = load()
         transport = transport or self.server.transport
+        if transport == "http":
+            begin()  # it starts while this process imports the SDK
+        sdk = load()
         server = Server(self._board, transport=transport, agent=agent, profile=profile, keepalive=keepalive)
         strikes = Strikes(faults, agent, self._board.store.clock, offer(profile).tools, self.marks, strict=strict)
         self._strikes.append(strikes)
+        self._servers.append(server)
         with server, self._taking_part():
             reach = self._over_http if transport == "http" else self._over_pipe
             async with reach(sdk, server) as (incoming, outgoing, words):
@@ -151,11 +158,13 @@ class Sessions:
 
         Raises:
             NotEnded: a server does not end.
+            ServerFailed: the process of an HTTP server has ended before.
         """
         with ExitStack() as stack:
             for pipe in self._open:
                 stack.callback(self._end, pipe)
-            stack.callback(self.server.close)
+            for server in (self.server, *self._servers):
+                stack.callback(server.close)
 
     @asynccontextmanager
     async def _over_pipe(self, sdk: Sdk, server: Server) -> AsyncIterator[Reached]:

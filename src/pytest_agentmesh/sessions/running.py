@@ -6,13 +6,15 @@ When that is closed they end, and whatever they still do ends with them.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from agentmesh.board.facade import Board
+from agentmesh.errors import InvalidArgument
 from agentmesh.mcp_server.offer import offer
 from agentmesh.mcp_server.profiles import Profile
 from agentmesh.mcp_server.session import Session
@@ -23,13 +25,20 @@ PATIENCE_SEC: Final = 10.0
 """How long a server may take to end; only a broken one takes it."""
 
 WORDS: Final = "Connection closed"
+LOOPBACK: Final = "127.0.0.1"
+
+INHERITED: Final = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV")
+"""What a server process needs to run as this one does. Frameworks print what they are given: nothing else is in it."""
 
 
 class NotEnded(RuntimeError):
-    """A server did not end when its client had gone."""
+    """A call was still under way when the server of a test had been stopped."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A server of this test was still at work {PATIENCE_SEC:g} s after its client had gone.")
+    def __init__(self, then: str) -> None:
+        super().__init__(
+            f"A call of this test was still under way when its server had been stopped: {then}. "
+            "It may wait for a transaction that the test has open; let it end before its session ends."
+        )
 
 
 class Running(Protocol):
@@ -75,7 +84,7 @@ class ThreadServer:
         """
         self._thread.join(2 * PATIENCE_SEC)
         if not self._ended:
-            raise NotEnded
+            raise NotEnded(f"it did not end within {PATIENCE_SEC:g} s, and its thread goes on")
 
     def last_words(self) -> str:
         """What a caller is told when the server has gone."""
@@ -96,17 +105,42 @@ class ProcessServer:
         Raises:
             NotEnded: it does not; it is killed then.
         """
-        try:
-            self._process.wait(PATIENCE_SEC)
-        except subprocess.TimeoutExpired:
+        if not ended(self._process, PATIENCE_SEC):
             self._process.kill()
             self._process.wait()
-            raise NotEnded from None
+            raise NotEnded(f"it did not end within {PATIENCE_SEC:g} s, and the process was killed")
 
     def last_words(self) -> str:
         """What a caller is told when the server has gone."""
-        try:
-            code = self._process.wait(PATIENCE_SEC)
-        except subprocess.TimeoutExpired:
+        if not ended(self._process, PATIENCE_SEC) or (code := self._process.returncode) == 0:
             return WORDS
-        return WORDS if code == 0 else f"{WORDS}: the server ended with exit code {code}; its stderr says why"
+        return f"{WORDS}: the server ended with exit code {code}; its stderr says why"
+
+
+def ended(process: subprocess.Popen[Any], sec: float) -> bool:
+    """Whether a process ends within so many seconds of real time.
+
+    `Popen.wait(timeout)` counts by `time.monotonic`, which a test may have stopped; joining a thread does not.
+    """
+    waiter = threading.Thread(target=process.wait, name="process-end", daemon=True)
+    waiter.start()
+    waiter.join(sec)
+    return not waiter.is_alive()
+
+
+def inherited() -> dict[str, str]:
+    """The environment of a server process."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
+
+
+def path_of(board: Board) -> os.PathLike[str]:
+    """The file of a board.
+
+    Raises:
+        InvalidArgument: it has none, so another process cannot open it.
+    """
+    path = getattr(board.store, "path", None)
+    if not isinstance(path, os.PathLike):
+        problem = "stdio and http need a board in a file, and this one has none"
+        raise InvalidArgument("transport", problem, hint="Use memory.")
+    return path

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from typing import Any, Final, Self, get_args
+from typing import Any, Self, get_args
 
 from agentmesh import limits
 from agentmesh.board.facade import Board
-from agentmesh.errors import InvalidArgument
 from agentmesh.mcp_server.profiles import DEFAULT, PROFILES, Profile
 from agentmesh.mcp_server.session import KEEPALIVE_SEC
 from pytest_agentmesh.sessions.over_http import HttpServer
+from pytest_agentmesh.sessions.running import inherited, path_of
 from pytest_agentmesh.settings import Transport
-
-INHERITED: Final = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV")
-"""What a server process needs to run as this one does. Frameworks print what they are given: nothing else is in it."""
 
 
 class Server:
@@ -85,7 +81,7 @@ class Server:
     @property
     def env(self) -> dict[str, str]:
         """What it needs of the environment."""
-        return {name: os.environ[name] for name in INHERITED if name in os.environ}
+        return inherited()
 
     @property
     def url(self) -> str:
@@ -93,6 +89,7 @@ class Server:
 
         Raises:
             MissingExtra: this environment's SDK can serve no HTTP.
+            ServerFailed: it cannot be started.
         """
         return self._serving().url
 
@@ -114,6 +111,7 @@ class Server:
 
         Raises:
             NotEnded: it does not end.
+            ServerFailed: its process has ended before.
         """
         with contextlib.ExitStack() as stack:
             if self._http is not None:
@@ -131,15 +129,3 @@ class Server:
 def keepalive_sec(asked: float | bool) -> float:  # noqa: FBT001 - the one value of a setting
     """The setting in seconds; True is what a server does by itself."""
     return KEEPALIVE_SEC if asked is True else float(asked)
-
-
-def path_of(board: Board) -> os.PathLike[str]:
-    """The file of a board.
-
-    Raises:
-        InvalidArgument: it has none, so another process cannot open it.
-    """
-    path = getattr(board.store, "path", None)
-    if not isinstance(path, os.PathLike):
-        raise InvalidArgument("transport", "stdio needs a board in a file, and this one has none", hint="Use memory.")
-    return path
