@@ -1,5 +1,6 @@
 """A restore puts a backup in the place of a board that nothing has open; the board of before is kept, with its log."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -138,12 +139,25 @@ def test_a_board_that_is_missing_is_made(board_path, clock, copy):
     assert [file.read_bytes() for file in board_path.parent.glob("*.replaced-*-wal")] == [b"old log"]
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"a diary " * 1000])
+@pytest.mark.parametrize("content", [b"xy", b"a diary " * 1000])
 def test_whatever_file_is_in_the_place_is_kept(board_path, clock, copy, content):
     """A damaged board is why one restores: what the file holds does not matter."""
     board_path.write_bytes(content)
     made = Board.restore(copy, board_path, clock=clock)
     assert Path(made.replaced).read_bytes() == content
+    assert tasks(board_path) == {"kept"}
+
+
+@pytest.mark.parametrize("point", [None, "link"])
+def test_an_empty_file_is_replaced_too(board_path, clock, copy, point):
+    """A power cut may leave one. The file that is kept says that it was empty; one that stays is empty."""
+    board_path.write_bytes(b"")
+    if point:
+        with pytest.raises(KeyboardInterrupt):
+            Board.restore(copy, board_path, clock=clock, probe=Raiser(point, KeyboardInterrupt()))
+        assert board_path.read_bytes() == b""
+    made = Board.restore(copy, board_path, clock=clock)
+    assert Path(made.replaced).read_bytes().startswith(b"This file was empty")
     assert tasks(board_path) == {"kept"}
 
 
@@ -217,20 +231,31 @@ def test_restores_take_turns(board_path, copy):
     gate.close()
 
 
-def test_a_process_that_opened_the_file_of_before_is_told(board_path, clock, copy, monkeypatch):
-    """It waited for its lock while the file was replaced: the log beside it is no longer its own."""
-    real = sqlite_open.identify
+@pytest.mark.multiproc
+@pytest.mark.kill
+@pytest.mark.parametrize("step", ["identify", "_configure"])
+@pytest.mark.parametrize("place", ["a board", "a board in no WAL mode", "an empty file"])
+def test_a_process_that_opened_the_file_of_before_is_told(board_path, clock, copy, step, place):
+    """The file was replaced before SQLite kept its lock: the log beside it is that of another, and is not harmed."""
+    if place != "a board":
+        board_path.write_bytes(copy.read_bytes() if place == "a board in no WAL mode" else b"")
+    real = getattr(sqlite_open, step)
 
-    def late(connection, path, *, create):
-        Board.restore(copy, path, clock=clock)
-        return real(connection, path, create=create)
+    def late(*args, **how):
+        patch.undo()
+        with contextlib.suppress(BoardInUse):
+            Board.restore(copy, board_path, clock=clock)
+            leave_a_log(board_path)
+        return real(*args, **how)
 
-    monkeypatch.setattr(sqlite_open, "identify", late)
-    monkeypatch.setattr("agentmesh.store.sqlite_restore.identify", real)
-    with pytest.raises(BoardReplaced, match="while it was being opened"):
-        open_board(board_path, clock)
-    monkeypatch.undo()
-    assert tasks(board_path) == {"kept"}
+    before = board_path.stat().st_ino
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_open, step, late)
+        with contextlib.suppress(BoardReplaced), open_board(board_path, clock) as board:
+            board.create_task("t", id="opened")
+    replaced = board_path.stat().st_ino != before
+    assert replaced == ((step, place) != ("_configure", "a board"))
+    assert tasks(board_path) == ({"kept", "logged"} if replaced else {"kept", "since", "opened"})
 
 
 def _spoil(path):
@@ -312,7 +337,7 @@ def test_a_board_of_a_test_is_restored_on_its_clock(tmp_path):
 @pytest.mark.multiproc
 @pytest.mark.kill
 @pytest.mark.parametrize("point", RESTORE_POINTS)
-@pytest.mark.parametrize("error", [apsw.FullError("injected"), OSError(errno.EIO, "injected"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "injected"), KeyboardInterrupt()])
 def test_a_restore_that_fails_at_any_point_leaves_the_old_board(board_path, clock, copy, point, error):
     """With its log, under its name, and nothing else; the next restore succeeds."""
     leave_a_log(board_path)
@@ -357,7 +382,7 @@ def test_a_board_that_is_made_meanwhile_is_not_overwritten(board_path, clock, co
         def reached(self, point):
             """The restore is at `point`."""
             if point == "link":
-                with open_board(board_path, clock) as board:
+                with open_board(board_path, clock, busy_timeout_sec=0) as board:  # the restore holds the gate
                     board.create_task("t", id="theirs")
 
     with pytest.raises(BoardInUse, match="made a board") as refused:

@@ -85,12 +85,16 @@ def open_connection(path: Path, options: StoreOptions) -> apsw.Connection:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(options.busy_timeout_us // 1000)
         version = identify(connection, path, create=options.create)
-        _refuse_replaced(path, file)
         _configure(connection, path, options)
+        connection.pragma("user_version")  # the first read in WAL mode: its shared lock keeps a restore away for good
+        _refuse_replaced(path, file)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         if version == 0:
             _create_tables(connection, options)
-    except BaseException:
+    except BaseException as error:
         connection.close()
+        if isinstance(error, (apsw.Error, StoreError)):
+            _refuse_replaced(path, file)  # then what was read says nothing of the board
         raise
     return connection
 
@@ -149,7 +153,7 @@ def _refuse_read_only(connection: apsw.Connection, path: Path) -> None:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file has that name now. From its first read on, an open connection keeps a restore from replacing it."""
+    """Which file has that name now."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -158,7 +162,7 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_replaced(path: Path, opened: tuple[int, int] | None) -> None:
-    """A restore may have replaced the file while SQLite waited for its lock: the log beside it is another's now."""
+    """A restore may have replaced the file before SQLite had its lock: the log beside it is that of another file."""
     if _file_at(path) != opened:
         raise BoardReplaced(f"The file {path} was replaced while it was being opened.")
 
@@ -214,7 +218,6 @@ def _configure(connection: apsw.Connection, path: Path, options: StoreOptions) -
     connection.pragma("wal_autocheckpoint", 0)
     connection.pragma("trusted_schema", 0)
     connection.pragma("mmap_size", 0)
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
     # Without the query planner's stability guarantee a changed parameter may prepare a statement anew: 26 us for the
     # pick instead of 10.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

@@ -32,6 +32,7 @@ from agentmesh.errors import (
     InvalidArgument,
     OnTestClock,
     ReadOnly,
+    StoreError,
 )
 from agentmesh.model import Micros
 from agentmesh.store.aliases import refuse_aliased
@@ -61,6 +62,7 @@ LOGS = ("-journal", "-wal")
 SHARED_MEMORY = "-shm"
 """The index of the log; the next connection makes it again."""
 OTHER = "Name a file that `agentmesh backup` or an upgrade made; the board is as it was."
+FILLING = b"This file was empty when a board was restored in its place.\n"
 AGAIN = "Stop every agent and server that uses the board, then restore again."
 OPEN = "Back it up first: agentmesh backup NEW --board PATH; then restore that backup."
 
@@ -111,13 +113,14 @@ def restore(
     place = _place(board, options)
     with _opened(_file(backup, place), options) as source:
         now = _now(place, options, source.connection)
-        with _alone(place, options), unfinished(place, options.chance) as new:
+        with _alone(place, options) as old, unfinished(place, options.chance) as new:
             made = _make(new, place, source, progress)
             with translated(place):
                 at_us = _enter(new, made, now, agent_id)
                 kept = free_name(place, f"replaced-{stamp(now)}")
                 there = os.path.lexists(place)
-                _swap(new, place, kept, _reached(options))
+                with _filled(old):
+                    _swap(new, place, kept, _reached(options))
     return Restored(
         path=str(place),
         backup=str(source.path),
@@ -187,7 +190,7 @@ def _now(board: Path, options: StoreOptions, backup: apsw.Connection) -> Micros:
 
 
 @contextlib.contextmanager
-def _alone(board: Path, options: StoreOptions) -> Iterator[None]:
+def _alone(board: Path, options: StoreOptions) -> Iterator[apsw.VFSFile | None]:
     """Have the board to oneself: the gate, so that restores take turns, and SQLite's exclusive lock on the file."""
     with translated(board):
         gate = Gate(Path(f"{board}.gate"))
@@ -195,14 +198,14 @@ def _alone(board: Path, options: StoreOptions) -> Iterator[None]:
         with gate.turn(options.busy_timeout_us / 1_000_000) as entered:
             if not entered:
                 raise BoardInUse(f"Another process writes to the board {board} or restores it.")
-            with _locked(board) if board.exists() else contextlib.nullcontext():
-                yield
+            with _locked(board) if board.exists() else contextlib.nullcontext() as file:
+                yield file
     finally:
         gate.close()
 
 
 @contextlib.contextmanager
-def _locked(board: Path) -> Iterator[None]:
+def _locked(board: Path) -> Iterator[apsw.VFSFile]:
     """SQLite's exclusive lock on a file, taken through its own file layer: what the file holds is not looked at."""
     flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0]
     with translated(board):
@@ -216,10 +219,28 @@ def _locked(board: Path) -> Iterator[None]:
                 file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
         except Busy as error:
             raise BoardInUse(f"The board {board} is open.") from error
-        yield
+        yield file
     finally:
         file.xUnlock(apsw.SQLITE_LOCK_NONE)
         file.xClose()
+
+
+@contextlib.contextmanager
+def _filled(old: apsw.VFSFile | None) -> Iterator[None]:
+    """Let no empty file move away.
+
+    A process may have opened it before, and read it only after it moved. SQLite then deletes the log of the first name,
+    which is that of the restored board.
+    """
+    empty = old is not None and old.xFileSize() == 0
+    if old is not None and empty:
+        old.xWrite(FILLING, 0)
+    try:
+        yield
+    except BaseException:
+        if old is not None and empty:
+            old.xTruncate(0)
+        raise
 
 
 def _make(new: Path, board: Path, source: _Source, progress: Progress | None) -> Backup:
@@ -232,9 +253,13 @@ def _make(new: Path, board: Path, source: _Source, progress: Progress | None) ->
 
 
 def _enter(new: Path, made: Backup, now: Micros, agent_id: str) -> Micros | None:
-    """Write the event into the new file, so that no board is ever without it; when the last event of before was."""
+    """Write the event into the new file, so that no board is ever without it; when the last event of before was.
+
+    The file comes to its place in WAL mode: the first process that opens it keeps its lock from the first read on.
+    """
     with contextlib.closing(apsw.Connection(str(new), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
-        connection.pragma("journal_mode", "memory")
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", 0)
         last = connection.execute(
             shared_statements()["events_after"], {"after": made.last_seq - 1, "most": 1}
         ).fetchone()
@@ -242,6 +267,8 @@ def _enter(new: Path, made: Backup, now: Micros, agent_id: str) -> Micros | None
         told = {"last_seq": made.last_seq} | ({} if at_us is None else {"as_of_us": at_us})
         with write_lock(connection):
             add_event(connection, "board_restored", now, told, agent_id)
+    if os.path.lexists(f"{new}-wal"):
+        raise StoreError(f"The log of the new file {new} could not be written into it.")
     sync_file(new)
     return at_us
 
