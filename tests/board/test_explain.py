@@ -229,6 +229,9 @@ def test_a_lease_that_a_step_of_the_clock_made_longer_is_found_out(board, clock)
     first = board.explain("b").causes[0]
     assert (first.kind, first.task_id, first.holder) == ("clock", "a", "ada")
     assert "renewed 3,600 s ahead of now" in first.message
+    board.resume()
+    board.claim_task("ada", task_id="a", resume=True, take_over=True).release()
+    assert board.claim_task("bob").task.id == "a"
 
 
 def test_a_retry_that_a_step_of_the_clock_put_off_is_found_out(board, clock):

@@ -117,7 +117,8 @@ class _View:
         if due is not None and behind_us:
             message = (
                 f"The clock was set back: the lease of {row['holder']} on {row['id']} was renewed {_sec(behind_us)} "
-                "ahead of now. If its agent is dead, the lease ends so much later than it should."
+                "ahead of now, so it lasts so much longer. If the agent is dead, claim the task in its name (resume, "
+                "take_over) and release it."
             )
             return Cause("clock", message, row["id"], waiting, row["holder"], due)
         return Cause("in_progress", f"{row['holder']} works on {row['id']}.", row["id"], waiting, row["holder"], due)
