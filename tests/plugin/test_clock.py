@@ -1,5 +1,6 @@
 """The clock in a test's hands: deadlines are visited, waits see every instant, nothing waits in real time."""
 
+import asyncio
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -215,6 +216,20 @@ def test_a_wait_of_the_tests_own_thread_moves_the_clock(mesh_board, mesh_clock):
     assert mesh_clock.now.second == 30
     assert mesh_board.events(mesh_board.status().last_seq, wait_sec=5) == []
     assert mesh_clock.now.second == 35
+
+
+def test_autojump_moves_when_coroutines_wait(mesh_board, mesh_clock):
+    """They wait in threads of their own; the loop is the test's."""
+    held(mesh_board)
+
+    async def work():
+        reader = asyncio.create_task(mesh_board.events_async(mesh_board.status().last_seq, wait_sec=50))
+        claim = await mesh_board.claim_task_async("bob", wait_sec=50)
+        return claim.task.id, (await reader)[0].kind
+
+    with mesh_clock.autojump():
+        assert asyncio.run(work()) == ("a", "lease_reclaimed")
+    assert mesh_clock.now.second == 30
 
 
 def test_autojump_waits_for_whoever_is_at_work(mesh_board, mesh_clock, waiting):
