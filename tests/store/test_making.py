@@ -3,15 +3,17 @@
 import errno
 import os
 import signal
+import stat
 
 import pytest
 
 from agentmesh import Board
-from agentmesh.errors import BoardExists, BoardNotFound
+from agentmesh.errors import BoardExists, BoardNotFound, StoreError
 from agentmesh.store import sqlite_open, unfinished
 from tests.support.boards import open_board, rows, states
 from tests.support.clock import TurnableClock
 from tests.support.faults import Raiser
+from tests.support.nobody import heard_from_nobody, only_root, shared_folder
 from tests.support.processes import Worker, barrier, crew
 
 
@@ -119,6 +121,40 @@ def test_a_new_board_is_on_the_disk_before_it_has_its_name(board_path, clock, mo
     monkeypatch.setattr(sqlite_open.os, "link", lambda *names: (done.append("link"), real[1](*names)))
     open_board(board_path, clock).close()
     assert done == ["sync", "link", "sync"]
+
+
+def _make_and_use(line, path):
+    with Board.open(path) as board:
+        board.create_task("t", id="t")
+        line.send(states(board))
+
+
+@only_root
+@pytest.mark.multiproc
+def test_a_board_is_made_in_a_folder_that_may_be_written_and_not_read():
+    """It cannot be synced then; the system writes the name down in its own time."""
+    with shared_folder(0o733) as folder:
+        assert heard_from_nobody(_make_and_use, folder / "board.db") == {"t": "pending"}
+        assert files(folder) == ["board.db", "board.db.gate"]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+def test_a_folder_that_cannot_be_synced_is_no_reason_to_fail_but_a_broken_disk_is(board_path, monkeypatch, number):
+    """Some file systems do not know how; of one that fails nothing is left."""
+    real = os.fsync
+
+    def sync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(number, os.strerror(number))
+        real(fd)
+
+    monkeypatch.setattr(unfinished.os, "fsync", sync)
+    if number == errno.EINVAL:
+        Board.open(board_path).close()
+    else:
+        with pytest.raises(StoreError):
+            Board.open(board_path)
+        assert files(board_path.parent) == []
 
 
 @pytest.mark.parametrize("end", ["-wal", "-journal", "-shm"])

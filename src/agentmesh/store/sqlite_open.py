@@ -24,6 +24,7 @@ from agentmesh.errors import (
     ForeignFile,
     NewerSchema,
     ReadOnly,
+    StoreError,
     UnsupportedFileSystem,
 )
 from agentmesh.jsontext import encode

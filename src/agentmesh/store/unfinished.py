@@ -25,6 +25,7 @@ from agentmesh.store.sqlite_errors import of_system, translated
 SIDE_FILES = ("-journal", "-wal", "-shm")
 NO_LINKS = frozenset({errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 NEVER_OVER = "Name a file that is not there; a new one never takes the place of anything."
 LOST_LOG = "Make sure that no process has the lost board open, then move these files away or bring the board back."
 LOCAL_FIRST = "Make it on a local disk, then copy the finished file to where you want it."
@@ -179,10 +180,17 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder durable, where a folder can be synced."""
-    if hasattr(os, "O_DIRECTORY"):
+    """Make a new name in a folder durable, where the file system and the rights of this user let a folder be synced."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    except PermissionError:
+        return
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+    finally:
+        os.close(fd)
