@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentmesh import Dependency
+from agentmesh import Dependency, limits
 from agentmesh.clock import ALPHABET
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, NotFound
 from tests.support.boards import claimed, done, event_count, kinds, open_board, put, states
@@ -261,3 +261,22 @@ def test_what_is_written_need_not_be_said_to_be_read(board):
     """A pattern in both lists counts once, as written."""
     task = board.create_task("T", writes=["a"], reads=["a", "b"])
     assert (task.writes, task.reads) == (("a",), ("b",))
+
+
+def test_a_call_takes_a_bounded_number_of_dependencies(board, monkeypatch):
+    """It is one transaction, and others wait for it; the error says how many there were and what to do."""
+    monkeypatch.setattr(limits, "EDGES", 3)
+    put(board, "a", "b", "held")
+    wishes = [{"title": "T", "id": name, "depends_on": ["a", "b"]} for name in ("x", "y")]
+    claim = claimed(board, "held")
+    calls = {
+        "tasks": lambda: board.create_tasks(wishes),
+        "tasks in a plan": lambda: board.apply_plan({"tasks": wishes}),
+        "subtasks": lambda: claim.split(wishes),
+    }
+    for field, call in calls.items():
+        with pytest.raises(InvalidArgument, match=f"^{field.split()[0]}: have 4 .* takes 3") as refused:
+            call()
+        assert "several calls" in refused.value.hint
+    assert set(states(board)) == {"a", "b", "held"}
+    board.create_tasks(wishes[:1])

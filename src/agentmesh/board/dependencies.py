@@ -14,7 +14,7 @@ from agentmesh.rules import MET, conditions_met_by, is_met
 from agentmesh.store.base import Row, Transaction
 
 
-def ended(change: Change, task: Row, end: State, root: Row | None = None) -> None:
+def ended(change: Change, task: Row, end: State, root: Row | None = None) -> list[Row]:
     """Tell the children of a task how it ended, and theirs in turn: some become ready, some can never run.
 
     Args:
@@ -22,13 +22,17 @@ def ended(change: Change, task: Row, end: State, root: Row | None = None) -> Non
         task: the task that ended.
         end: how it ended.
         root: the task whose end doomed this one; by default, this one is the root of what it dooms.
+
+    Returns:
+        The tasks that were cancelled by it.
     """
+    cancelled_by_it: list[Row] = []
     queue: deque[tuple[Row, State]] = deque([(task, end)])
     while queue:
         parent, how = queue.popleft()
         met = conditions_met_by(how)
         doomed, freed = [], False
-        for child in change.tx.fetch_all("child_conditions", pk=parent["pk"]):
+        for child in change.tx.fetch_all("open_children", pk=parent["pk"]):
             if child["condition"] in met:
                 freed = True
             else:
@@ -38,14 +42,33 @@ def ended(change: Change, task: Row, end: State, root: Row | None = None) -> Non
         for child_pk in doomed:
             cancelled = _doom(change, child_pk, parent, how, root or task)
             if cancelled is not None:
+                cancelled_by_it.append(cancelled)
                 queue.append((cancelled, "cancelled"))
+    return cancelled_by_it
 
 
-def cancel(change: Change, task: Row, reason: str | None, agent_id: str | None, root: Row | None = None) -> None:
-    """Cancel one task that is not final, and the attempt that holds it; its children are not told yet."""
+def cancel(
+    change: Change,
+    task: Row,
+    reason: str | None,
+    agent_id: str | None,
+    root: Row | None = None,
+    *,
+    root_pk: int | None = None,
+) -> None:
+    """Cancel one task that is not final, and the attempt that holds it; its children are not told yet.
+
+    Args:
+        change: the write.
+        task: the task.
+        reason: why; our own words where there is a root.
+        agent_id: who cancels it, if anybody does.
+        root: the task whose end doomed this one.
+        root_pk: the task with which this one comes back when that is reopened; by default, the root.
+    """
     if task["state"] == "in_progress":
         end_open_attempt(change, task, "cancelled")
-    change.move(task, "cancelled", reason=reason, root_pk=root["pk"] if root else None)
+    change.move(task, "cancelled", reason=reason, root_pk=root["pk"] if root else root_pk)
     data = {"root": root["id"]} if root else {}
     change.event("task_cancelled", task, fence=task["fence"] or None, agent_id=agent_id, was=task["state"], **data)
 

@@ -29,24 +29,6 @@ def cancel_task(change: Change, task_id: str, reason: str | None, agent_id: str)
     return True
 
 
-def cancel_plan(change: Change, plan: str, reason: str | None, agent_id: str) -> int:
-    """Cancel every task of a plan that is not final; how many there were.
-
-    Raises:
-        NotFound: there is no such plan.
-    """
-    found = change.tx.fetch_one("plan_by_name", name=plan)
-    if found is None:
-        raise NotFound("plan", plan)
-    tasks = change.tx.fetch_all("open_tasks_of_plan", plan_pk=found["pk"])
-    for task in tasks:
-        row = locked_row(change.tx, task["id"])
-        if row["state"] not in FINAL:  # it may have been cancelled with one before it
-            dependencies.cancel(change, row, reason, agent_id)
-            dependencies.ended(change, row, "cancelled")
-    return len(tasks)
-
-
 def reopen(change: Change, task_id: str, agent_id: str, *, cascade: bool) -> None:
     """Bring a final task back with its attempts counted anew.
 

@@ -11,7 +11,7 @@ from agentmesh import limits
 from agentmesh.board import dependencies, tasks
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import find_row
-from agentmesh.board.specs import Spec, read_spec
+from agentmesh.board.specs import Spec, read_spec, refuse_too_many_edges
 from agentmesh.errors import InvalidArgument, WrongState
 from agentmesh.jsontext import decode
 from agentmesh.model import FINAL, PlanReport, Task
@@ -54,6 +54,7 @@ def read_plan(document: Mapping[str, Any]) -> tuple[Terms, list[Spec]]:
         if spec.id in listed:
             raise InvalidArgument(f"tasks[{place}].id", f"lists {spec.id!r} a second time")
         listed.add(spec.id)
+    refuse_too_many_edges("tasks", specs)
     return Terms(name, workspace, retention_us), specs
 
 

@@ -41,6 +41,38 @@ def request(request_id: str | None, verb: str, **arguments: Any) -> Request | No
     return Request(request_id, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest())
 
 
+def once_in_parts(
+    change: Change, agent_id: str, call: Request | None, so_far: int, work: Callable[[], tuple[int, bool]]
+) -> tuple[int, bool]:
+    """Do one part of a call that takes several transactions and counts something.
+
+    What was counted is kept with each part, so a call that is repeated after it was stopped goes on from there.
+
+    Args:
+        change: the write.
+        agent_id: the caller.
+        call: the call's identity, if it has one.
+        so_far: what this call has counted before.
+        work: does the part; what it counted, and whether it was the last.
+
+    Returns:
+        What was counted in all, and whether the call is over.
+
+    Raises:
+        RequestConflict: the request_id was used for another call or other arguments.
+    """
+    if call is None:
+        counted, over = work()
+        return so_far + counted, over
+    kept = _kept(change, agent_id, call)
+    if isinstance(kept, int):
+        return kept, True
+    counted, over = work()
+    total = counted + (kept["so_far"] if kept else 0)
+    _keep(change, agent_id, call, total if over else {"so_far": total})
+    return total, over
+
+
 def once(change: Change, agent_id: str, call: Request | None, work: Callable[[], Any]) -> Any:
     """Do the work, or give what it gave before.
 
@@ -55,20 +87,32 @@ def once(change: Change, agent_id: str, call: Request | None, work: Callable[[],
     """
     if call is None:
         return work()
-    row = change.tx.fetch_one("request_of", agent_id=agent_id, request_id=call.request_id)
-    if row and change.now - row["created_us"] < KEPT_US:
-        if row["digest"] != call.digest:
-            raise RequestConflict(call.request_id)
-        return decode(row["reply"])
+    kept = _kept(change, agent_id, call)
+    if kept is not None:
+        return kept
     reply = work()
     if reply is not None:
-        change.tx.execute("sweep_requests", before_us=change.now - KEPT_US, kept_us=KEPT_US)
-        change.tx.execute(
-            "put_request",
-            agent_id=agent_id,
-            request_id=call.request_id,
-            digest=call.digest,
-            reply=encode(reply),
-            now_us=change.now,
-        )
+        _keep(change, agent_id, call, reply)
     return reply
+
+
+def _kept(change: Change, agent_id: str, call: Request) -> Any:
+    """What is kept of the reply to a call; None when it is not known."""
+    row = change.tx.fetch_one("request_of", agent_id=agent_id, request_id=call.request_id)
+    if row is None or change.now - row["created_us"] >= KEPT_US:
+        return None
+    if row["digest"] != call.digest:
+        raise RequestConflict(call.request_id)
+    return decode(row["reply"])
+
+
+def _keep(change: Change, agent_id: str, call: Request, reply: Any) -> None:
+    change.tx.execute("sweep_requests", before_us=change.now - KEPT_US, kept_us=KEPT_US)
+    change.tx.execute(
+        "put_request",
+        agent_id=agent_id,
+        request_id=call.request_id,
+        digest=call.digest,
+        reply=encode(reply),
+        now_us=change.now,
+    )

@@ -19,6 +19,18 @@ HOLD_SEC = 4 * 3600.0
 MAX_ATTEMPTS = 3
 
 
+def refuse_too_many_edges(field: str, specs: Sequence[Spec]) -> None:
+    """Refuse tasks whose dependencies would together keep other writers out for too long: a call is one transaction.
+
+    Raises:
+        InvalidArgument: they are too many.
+    """
+    edges = sum(len(spec.depends_on) for spec in specs)
+    if edges > limits.EDGES:
+        problem = f"have {edges} dependencies together; one call takes {limits.EDGES}"
+        raise InvalidArgument(field, problem, hint="Put the tasks on the board in several calls.")
+
+
 class TaskDetails(TypedDict, total=False):
     """What can be said of a task when it is created, and changed later.
 

@@ -12,7 +12,7 @@ from agentmesh.board.claim import Claim
 from agentmesh.board.lookup import task_record
 from agentmesh.board.picking import Ask
 from agentmesh.board.requests import Request, once, request
-from agentmesh.board.specs import read_patterns, read_spec, task_name
+from agentmesh.board.specs import read_patterns, read_spec, refuse_too_many_edges, task_name
 from agentmesh.board.verbs.base import Verbs, lease_of
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import FailureKind, Json, Lease, NoClaim, Note, Task
@@ -179,6 +179,7 @@ class Holding(Verbs):
                 read_spec(spec, plan=shown["plan"], where=f"subtasks[{place}].")  # type: ignore[arg-type]  # it checks
                 for place, spec in enumerate(listed)
             ]
+            refuse_too_many_edges("subtasks", specs)
             ids = once(change, shown["agent_id"], call, lambda: attempts.split(change, leases.holding(shown), specs))
             return [task_record(change.tx, name) for name in ids]
 

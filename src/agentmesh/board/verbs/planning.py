@@ -10,7 +10,7 @@ from agentmesh.board import dependencies, plans, tasks
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import task_record
 from agentmesh.board.requests import once, request
-from agentmesh.board.specs import TaskDetails, TaskFields, read_spec, task_name
+from agentmesh.board.specs import TaskDetails, TaskFields, read_spec, refuse_too_many_edges, task_name
 from agentmesh.board.verbs.base import Verbs
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import OPERATOR, Condition, PlanReport, Task
@@ -50,7 +50,8 @@ class Planning(Verbs):
         """Put tasks on the board, all or none; each is a mapping of `title` and `TaskFields`, and may name the others.
 
         Raises:
-            InvalidArgument: a field is out of its limits; it is named with its place.
+            InvalidArgument: a field is out of its limits; it is named with its place. Or the tasks have more than
+                100,000 dependencies together.
             DuplicateId: an id is taken.
             NotFound: a task waits for one that is neither on the board nor among these.
             CycleRefused: they wait for each other in a circle.
@@ -62,6 +63,7 @@ class Planning(Verbs):
             read_spec(spec, plan=plan, where=f"tasks[{place}].")  # type: ignore[arg-type]  # it checks that itself
             for place, spec in enumerate(listed)
         ]
+        refuse_too_many_edges("tasks", wishes)
         call = request(request_id, "create_tasks", specs=listed, plan=plan)
         agent = limits.name("agent_id", agent_id)
 

@@ -26,6 +26,13 @@ SELECT edge.parent_pk AS pk, parent.id
 -- What waits for a task, and for which end of it.
 SELECT child_pk, condition FROM edge WHERE parent_pk = :pk ORDER BY child_pk
 
+-- name: open_children
+-- The same without those that have ended, which nothing can free or doom.
+SELECT edge.child_pk, edge.condition
+  FROM edge JOIN task AS child ON child.pk = edge.child_pk
+ WHERE edge.parent_pk = :pk AND child.state NOT IN ('completed', 'failed', 'cancelled')
+ ORDER BY edge.child_pk
+
 -- name: count_down
 -- One edge less holds the children whose condition the parent's end has met.
 UPDATE task SET unmet = unmet - 1
@@ -81,6 +88,16 @@ SELECT MAX(child.urgency) AS urgency
 -- name: set_urgency
 -- A task's urgency, worked out anew.
 UPDATE task SET urgency = :urgency WHERE pk = :pk
+
+-- name: open_edges_of_plan
+-- The edges between open tasks of a plan whose child is within a range of keys.
+SELECT edge.child_pk, edge.parent_pk, edge.condition
+  FROM edge
+  JOIN task AS child ON child.pk = edge.child_pk
+  JOIN task AS parent ON parent.pk = edge.parent_pk
+ WHERE edge.child_pk > :after AND edge.child_pk <= :last AND child.plan_pk = :plan_pk AND parent.plan_pk = :plan_pk
+   AND child.state NOT IN ('completed', 'failed', 'cancelled') AND parent.state NOT IN ('completed', 'failed', 'cancelled')
+ ORDER BY edge.child_pk, edge.parent_pk
 
 -- name: edges_of_plan
 -- Every edge of the board, or of one plan, by task ids.

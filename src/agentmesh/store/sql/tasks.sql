@@ -94,9 +94,10 @@ UPDATE task SET title = :title, priority = :priority, requires_pk = :requires_pk
 UPDATE task SET not_before_us = :not_before_us WHERE pk = :pk
 
 -- name: open_tasks_of_plan
--- The tasks of a plan that are not final, oldest first.
-SELECT pk, id FROM task
- WHERE plan_pk = :plan_pk AND state NOT IN ('completed', 'failed', 'cancelled') ORDER BY pk
+-- A page of the tasks of a plan that are not final, oldest first.
+SELECT pk FROM task
+ WHERE plan_pk = :plan_pk AND pk > :after AND state NOT IN ('completed', 'failed', 'cancelled')
+ ORDER BY pk LIMIT :most
 
 -- name: plan_by_name
 -- A plan.
