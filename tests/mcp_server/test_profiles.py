@@ -84,8 +84,7 @@ def test_a_name_takes_the_question_for_it_out_of_every_schema():
         assert "agent_id" not in json.dumps(with_name)
         for tool in without:
             tool["inputSchema"]["properties"].pop("agent_id", None)
-            required = [name for name in tool["inputSchema"].pop("required", ()) if name != "agent_id"]
-            tool["inputSchema"] |= {"required": required} if required else {}
+            tool["inputSchema"]["required"] = [name for name in tool["inputSchema"]["required"] if name != "agent_id"]
         assert with_name == without
 
 

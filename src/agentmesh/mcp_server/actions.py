@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Document = dict[str, Json]
 
 FIELDS: Final = (
-    Argument("description"),
+    Argument("description", blank=True),
     Argument("priority", "integer"),
     Argument("requires", "strings", "capabilities"),
     Argument("tags", "strings"),
@@ -45,6 +45,9 @@ TASK: Final = (
     *FIELDS,
 )
 """What a task is made of, also within `create_tasks` and `split_task`."""
+SHOWN: Final = ("title", "id", "description", "depends_on", "writes")
+PARTS: Final = tuple(replace(argument, about="") for argument in TASK if argument.name in SHOWN)
+"""What a list of tasks shows of them: an object of which nothing is shown is filled with nothing by some clients."""
 
 NAME_IT: Final = "Call heartbeat with this task_id before you begin: its lease is renewed from then on."
 RESUME_IT: Final = "You hold these tasks: claim one by its task_id with resume=true, then do it."

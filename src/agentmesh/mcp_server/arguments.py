@@ -1,8 +1,11 @@
 """What a tool may be given: a flat list of arguments, as data; its JSON schema and its check.
 
-The schemas are plain on purpose (no `$ref`, no `anyOf`, no null): clients differ in how much of
-JSON Schema they understand. The check is a little wider than the schema, because models send a
-list or an object as JSON text and a null for "not given"; a string argument is never read as JSON.
+The schemas are plain on purpose (no `$ref`, no null): clients differ in how much of JSON Schema
+they understand. Each argument has a type, since several clients drop a tool, or send text, where
+one is missing; an object says that it takes any properties, since others make an empty object of
+it. So any JSON is an object or a string there. The check is wider than the schema: models send a
+list or an object as JSON text, and null or "" for "not given"; a string argument is never read as
+JSON.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ SPEAKER: Final = "agent_id"
 LEASE: Final = "lease"
 """The argument that shows a lease, for a client that starts a server for each call: its session remembers none."""
 
+ANY_OBJECT: Final[Mapping[str, Json]] = {"type": "object", "additionalProperties": True}
+
 LARGEST_EXACT: Final = 2**53
 """Up to here a float that is whole is the integer that was meant."""
 
@@ -46,6 +51,7 @@ class Argument:
     """One argument of a tool. `choices` closes the set of strings it takes.
 
     `profiles` narrows it down to some of the profiles that list its tool. A hidden one is taken, but not listed.
+    `parts` are the properties that a list of objects shows; it takes more. `blank`: an empty string is a value, too.
     """
 
     name: str
@@ -55,6 +61,8 @@ class Argument:
     choices: tuple[str, ...] = ()
     profiles: tuple[Profile, ...] = EVERY
     hidden: bool = False
+    parts: tuple[Argument, ...] = ()
+    blank: bool = False
 
     def seen_by(self, profile: Profile) -> Argument | None:
         """The argument as a profile has it; who speaks, and with which lease, may be said where it is not listed."""
@@ -69,9 +77,11 @@ class Argument:
             case "strings":
                 described = {"type": "array", "items": {"type": "string"}}
             case "objects":
-                described = {"type": "array", "items": {"type": "object"}}
+                described = {"type": "array", "items": self._items()}
+            case "object":
+                described = dict(ANY_OBJECT)
             case "json":
-                pass
+                described = {"anyOf": [dict(ANY_OBJECT), {"type": "string"}]}
             case plain:
                 described = {"type": plain}
         if self.choices:
@@ -79,6 +89,15 @@ class Argument:
         if self.about:
             described["description"] = self.about
         return described
+
+    def _items(self) -> dict[str, Json]:
+        """What an object of the list is made of."""
+        properties: dict[str, Json] = {part.name: part.schema() for part in self.parts}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [part.name for part in self.parts if part.required],
+        }
 
     def read(self, value: Json, where: str = "") -> Json:
         """Return the value as the tool takes it.
@@ -98,19 +117,18 @@ class Argument:
 
 def input_schema(arguments: Sequence[Argument]) -> dict[str, Json]:
     """The JSON schema of a tool's arguments."""
-    schema: dict[str, Json] = {
+    return {
         "type": "object",
         "properties": {argument.name: argument.schema() for argument in arguments},
+        "required": [argument.name for argument in arguments if argument.required],  # some clients want an empty one
     }
-    if required := [argument.name for argument in arguments if argument.required]:
-        schema["required"] = required
-    return schema | {"additionalProperties": False}
 
 
 def checked(spec: Sequence[Argument], given: Mapping[str, Json], of: str, where: str = "") -> Arguments:
     """Return the arguments that were given, each of its kind.
 
-    A null counts as not given, save where a JSON value is required: there it is one.
+    A null counts as not given, save where a JSON value is required: there it is one. So does an empty string where an
+    optional name or word is asked for: clients that mark all arguments as required make their models give one.
 
     Raises:
         InvalidArgument: one is unknown, missing or of another kind.
@@ -122,7 +140,10 @@ def checked(spec: Sequence[Argument], given: Mapping[str, Json], of: str, where:
             raise InvalidArgument(where + _shown(name), f"{of} has no such argument; it takes {takes}")
     arguments: Arguments = {}
     for argument in spec:
-        if (value := given.get(argument.name)) is not None:
+        value = given.get(argument.name)
+        if value == "" and argument.kind == "string" and not (argument.required or argument.blank):
+            continue
+        if value is not None:
             arguments[argument.name] = argument.read(value, where)
         elif argument.required and argument.kind == "json" and argument.name in given:
             arguments[argument.name] = None

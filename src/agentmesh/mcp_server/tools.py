@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from agentmesh.mcp_server import actions
-from agentmesh.mcp_server.actions import FIELDS, TASK, Document
+from agentmesh.mcp_server.actions import FIELDS, PARTS, TASK, Document
 from agentmesh.mcp_server.arguments import SPEAKER, Argument, Arguments, checked, input_schema
 from agentmesh.mcp_server.profiles import EVERY, EYES, HANDS, LEAD, WORKER, Profile, listed
 from agentmesh.mcp_server.reply import LONG_FIELDS
@@ -85,7 +85,7 @@ YOUR_NAME: Final = Argument("agent_id", about="your name", required=True, profil
 REQUEST_ID: Final = Argument("request_id", profiles=EYES)
 LEASE: Final = Argument("lease", profiles=())
 HELD: Final = (TASK_ID, Argument("agent_id", required=True, profiles=()))
-NAMESPACE: Final = Argument("namespace")
+NAMESPACE: Final = Argument("namespace", blank=True)
 KEY: Final = Argument("key", required=True)
 IF_VERSION: Final = Argument("if_version", "integer", "0: only if missing")
 DEPENDS_ON: Final = Argument("depends_on", required=True)
@@ -103,7 +103,7 @@ TABLE: Final = (
         "create_tasks",
         "Add tasks that may depend on each other, all or none.",
         (
-            Argument("tasks", "objects", "each as create_task takes it", required=True),
+            Argument("tasks", "objects", "each as create_task takes it", required=True, parts=PARTS),
             Argument("plan"),
             AGENT_ID,
             REQUEST_ID,
@@ -149,7 +149,7 @@ TABLE: Final = (
     Tool(
         "complete_task",
         "Finish your task with its result.",
-        (*HELD, Argument("result", "json", "any JSON"), LEASE, REQUEST_ID),
+        (*HELD, Argument("result", "json"), LEASE, REQUEST_ID),
         actions.complete_task,
         WRITES,
         WORKER,
@@ -182,7 +182,7 @@ TABLE: Final = (
         "Replace your work by subtasks; the task comes back when they ended.",
         (
             *HELD,
-            Argument("subtasks", "objects", "title, description, id, depends_on, writes", required=True),
+            Argument("subtasks", "objects", required=True, parts=PARTS),
             LEASE,
             REQUEST_ID,
         ),
@@ -283,9 +283,9 @@ TABLE: Final = (
         "put_entry",
         "Put a value on the shared blackboard.",
         (
-            Argument("namespace", about="e.g. build/logs"),
+            Argument("namespace", about="e.g. build/logs", blank=True),
             KEY,
-            Argument("value", "json", "any JSON, or base64 with a content_type", required=True),
+            Argument("value", "json", "base64 with a content_type", required=True),
             Argument("content_type"),
             Argument("ttl_sec", "number"),
             IF_VERSION,
@@ -339,8 +339,8 @@ TABLE: Final = (
             Argument("usage", "object", "the vendor's block, instead of counts"),
             Argument("dialect", choices=DIALECTS, profiles=LEAD),
             Argument("input_tokens", "integer", "uncached"),
-            Argument("cached_input_tokens", "integer"),
-            Argument("cache_write_tokens", "integer"),
+            Argument("cached_input_tokens", "integer", profiles=LEAD),
+            Argument("cache_write_tokens", "integer", profiles=LEAD),
             Argument("output_tokens", "integer"),
             Argument("duration_ms", "number", profiles=LEAD),
             Argument("cost_usd", "number"),
