@@ -54,7 +54,7 @@ def test_a_restore_puts_a_backup_in_the_place_of_the_board(call, board):
     assert call.json("doctor")["ok"] is True
     shown = call("restore", "copy.db", "--board", call.board_path).stdout
     assert "up to event 1" in shown
-    assert f"The board of before: {made['replaced'][:-1]}" in shown
+    assert f"The board of before: {call.board_path}.replaced-" in shown
     assert call("restore", "copy.db", "--board", call.board_path, "-q").stdout == ""
 
 

@@ -70,6 +70,7 @@ def test_a_restored_board_is_that_of_the_backup(board_path, clock, copy):
     before = copy.read_bytes()
     clock.advance(5)
     made = Board.restore(copy, board_path, agent_id="ops", clock=clock)
+    assert made.size == board_path.stat().st_size
     with open_board(board_path, clock, create=False) as board:
         assert set(states(board)) == {"kept"}
         event = board.events()[-1]

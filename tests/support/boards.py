@@ -1,6 +1,5 @@
 """Boards for tests: opened on a clock that can be turned and a chance that repeats itself, looked at from inside."""
 
-import contextlib
 import random
 from pathlib import Path
 
@@ -34,14 +33,9 @@ def rows(board, sql, **values):
     return board.store._writer.execute(sql, values).fetchall()
 
 
-@contextlib.contextmanager
 def reader_of(store):
-    """A connection with which a store reads, off its shelf meanwhile."""
-    reader = store._borrow()
-    try:
-        yield reader.connection
-    finally:
-        store._give_back(reader)
+    """A connection with which a store reads, off its shelf meanwhile; a context manager."""
+    return store._reader()
 
 
 def damage(board, sql, **values):

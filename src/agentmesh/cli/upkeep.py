@@ -110,4 +110,4 @@ def _show_restored(screen: Screen, made: Restored) -> None:
     screen.line(f"{size(made.size)}, verified; schema {made.schema}; {until}.")
     if made.replaced:
         screen.copyable("The board of before: ", place(made.replaced))
-    screen.line("Next: agentmesh doctor --deep, then agentmesh check.")
+    screen.line("Next: agentmesh doctor --deep.")

@@ -119,6 +119,7 @@ def restore(
                 at_us = _enter(new, made, now, agent_id)
                 kept = free_name(place, f"replaced-{stamp(now)}")
                 there = os.path.lexists(place)
+                size = new.stat().st_size
                 with _filled(old):
                     _swap(new, place, kept, _reached(options))
     return Restored(
@@ -127,7 +128,7 @@ def restore(
         board_id=made.board_id,
         schema=made.schema,
         last_seq=made.last_seq,
-        size=made.size,
+        size=size,
         at_us=at_us,
         replaced=str(kept) if there else None,
     )

@@ -18,6 +18,8 @@ import apsw
 
 from agentmesh.errors import Corrupt
 from agentmesh.model import BudgetScope, Condition, FailureKind, Outcome, PathMode, PauseScope, Period, State
+from agentmesh.store import migrate
+from agentmesh.store.sqlite_open import ENGINE
 from agentmesh.store.statements import parse
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
@@ -88,10 +90,20 @@ class Damage(NamedTuple):
 
 
 def damaged_texts(connection: apsw.Connection) -> Iterator[Damage]:
-    """Read every text of every table; the damaged ones."""
+    """Read every text of every table; the damaged ones. A board of an older schema may lack a table or a column."""
+    older = connection.pragma("user_version") < migrate.newest(ENGINE)
     for table, sql in statements().items():
-        if table != "id_of":
+        if table != "id_of" and not (older and _is_newer(connection, sql)):
             yield from _in_table(connection, table, sql)
+
+
+def _is_newer(connection: apsw.Connection, sql: str) -> bool:
+    """Whether the tables of this board are too old for a statement."""
+    try:
+        connection.execute(f"EXPLAIN {sql}")
+    except apsw.SQLError:
+        return True
+    return False
 
 
 def refuse_damage(connection: apsw.Connection, path: Path, error: BaseException) -> None:
