@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmesh.errors import InvalidArgument
 from agentmesh.limits import INTEGER, PUSD
+from agentmesh.loading import loading
 from agentmesh.model import Price, Usage
 
 if TYPE_CHECKING:
@@ -155,13 +156,15 @@ def _words(clause: MatchLogic | None, *kinds: str) -> Iterator[str]:
 
 
 def _providers() -> list[Provider]:
-    from genai_prices.data import providers  # noqa: PLC0415 - takes 0.3 s, which boards that price nothing never pay
+    with loading():
+        from genai_prices.data import providers  # noqa: PLC0415 - takes 0.3 s, which boards that price nothing never pay
 
     return providers
 
 
 @cache
 def _source() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - 40 ms that only a price is worth
+    with loading():
+        from importlib.metadata import version  # noqa: PLC0415 - 40 ms that only a price is worth
 
     return f"genai-prices {version('genai-prices')}"

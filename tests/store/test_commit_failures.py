@@ -1,5 +1,10 @@
 """A commit that fails: the error says what is known of it, and how to find out what is not."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import apsw
 import pytest
 
@@ -9,6 +14,8 @@ from tests.support.boards import open_board, violations
 from tests.support.faults import Raiser
 from tests.support.limits import no_more_files
 from tests.support.patience import until
+
+ROOT = Path(__file__).parents[2]
 
 
 class Failing(apsw.VFS):
@@ -128,3 +135,43 @@ def test_the_thread_that_shortens_the_log_outlives_a_want_of_descriptors(board_p
         board.create_task("t", id="c")
         assert board.store._log._thread.is_alive()
         until(lambda: board.create_task("t") and board.store._log._pages < 20)
+
+
+BARE = """
+import io, json, sys
+from agentmesh import Board
+from agentmesh.errors import AgentMeshError
+from tests.support.limits import no_more_files
+board = Board.open(sys.argv[1], durability="normal")
+board.create_task("t", id="t")
+calls = {
+    "list": board.list_tasks,
+    "backup": lambda: board.backup(sys.argv[1] + ".copy"),
+    "export": lambda: board.export(io.BytesIO()),
+    "import": lambda: Board.import_board(io.BytesIO(b""), sys.argv[1] + ".new"),
+    "examine": lambda: Board.examine(sys.argv[1]),
+    "open": lambda: Board.open(sys.argv[1]),
+    "price": lambda: board.ledger.record("a", model="gpt-4o", input_tokens=1),
+}
+found = {}
+with no_more_files():
+    for name, call in calls.items():
+        try:
+            call()
+        except AgentMeshError as error:
+            found[name] = error.code
+        except BaseException as error:
+            found[name] = repr(error)
+        else:
+            found[name] = "done"
+board.create_task("after", id="after")
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.multiproc
+def test_every_call_of_a_process_without_descriptors_says_so(board_path):
+    """Also one that imports a module only when it is called: that opens files, too."""
+    command = [sys.executable, "-c", BARE, str(board_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
+    assert set(json.loads(run.stdout).values()) == {"resources_exhausted"}, run.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from agentmesh.errors import StoreError
+from agentmesh.loading import loading
 from agentmesh.model import STATES
 from agentmesh.rules import STEP_US
 from agentmesh.store.base import Store, StoreOptions, Transaction
@@ -32,7 +33,8 @@ def of_stranger(target: str | os.PathLike[str], options: StoreOptions, error: St
 
 
 def _version() -> Observation:
-    from importlib import metadata  # noqa: PLC0415 - it costs more than all else that a short command imports
+    with loading():
+        from importlib import metadata  # noqa: PLC0415 - it costs more than all else that a short command imports
 
     try:
         return Observation("agentmesh", metadata.version(DISTRIBUTION))

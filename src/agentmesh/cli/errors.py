@@ -9,6 +9,7 @@ import click
 
 from agentmesh.documents import error_document
 from agentmesh.errors import AgentMeshError
+from agentmesh.loading import LIMITS, no_more_files
 from agentmesh.printable import one_line
 
 OK: Final = 0
@@ -102,6 +103,8 @@ def describe(error: BaseException) -> dict[str, Any]:
         return {"code": "interrupted", "message": "Interrupted."}
     if isinstance(error, OutputError):
         return {"code": "output_error", "message": str(error), "hint": error.hint}
+    if isinstance(error, OSError) and error.errno in LIMITS:
+        return error_document(no_more_files())
     if isinstance(error, OSError):
         return {
             "code": "output_error",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentmesh.errors import InvalidArgument, ReadOnly
+from agentmesh.loading import loading
 from agentmesh.store.base import Progress, Store, StoreOptions
 from agentmesh.upkeep import Observation, Restored
 
@@ -25,13 +26,15 @@ def connect(target: str | os.PathLike[str], options: StoreOptions) -> Store:
         InvalidArgument: the name is empty, or a URL that no engine here serves.
         StoreError: what the engine says.
     """
-    from agentmesh.store.sqlite import SqliteStore  # noqa: PLC0415 - each engine loads its driver only when it is used
+    with loading():
+        from agentmesh.store.sqlite import SqliteStore  # noqa: PLC0415 - each engine loads its driver only when it is used
 
     path = _file(target)
     try:
         return SqliteStore(path, options)
     except ReadOnly as refused:
-        from agentmesh.store.sqlite_readonly import ReadOnlyStore  # noqa: PLC0415 - as above
+        with loading():
+            from agentmesh.store.sqlite_readonly import ReadOnlyStore  # noqa: PLC0415 - as above
 
         return ReadOnlyStore(path, options, refused)
 
@@ -44,7 +47,8 @@ def build(target: str | os.PathLike[str], options: StoreOptions, work: Callable[
         BoardExists: something is there already.
         StoreError: what the engine says.
     """
-    from agentmesh.store import sqlite_build  # noqa: PLC0415 - as above
+    with loading():
+        from agentmesh.store import sqlite_build  # noqa: PLC0415 - as above
 
     return sqlite_build.build(_file(target), options, work)
 
@@ -64,7 +68,8 @@ def restore(
         BoardInUse: a process has the board open.
         StoreError: what the engine says.
     """
-    from agentmesh.store import sqlite_restore  # noqa: PLC0415 - as above
+    with loading():
+        from agentmesh.store import sqlite_restore  # noqa: PLC0415 - as above
 
     return sqlite_restore.restore(Path(backup), _file(target), options, agent_id=agent_id, progress=progress)
 
@@ -80,6 +85,7 @@ def _file(target: str | os.PathLike[str]) -> Path:
 
 def examine(target: str | os.PathLike[str], options: StoreOptions) -> list[Observation]:
     """What can be seen of a board from outside, for one that cannot be opened."""
-    from agentmesh.store.sqlite_examine import library, outside  # noqa: PLC0415 - as above
+    with loading():
+        from agentmesh.store.sqlite_examine import library, outside  # noqa: PLC0415 - as above
 
     return [*library(), *outside(Path(target), options)]

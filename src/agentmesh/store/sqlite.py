@@ -20,6 +20,7 @@ import apsw
 from agentmesh.cell import CellClock
 from agentmesh.clock import Patience, system_chance
 from agentmesh.errors import BoardClosed, BoardReplaced, Busy, ForkedBoard, OnTestClock, OutcomeUnknown, StoreError
+from agentmesh.loading import loading
 from agentmesh.store import drafts, holders, migrate
 from agentmesh.store.base import Alarm, Progress, StoreOptions, Waiter
 from agentmesh.store.checkpoints import Checkpointer
@@ -201,7 +202,8 @@ class SqliteStore:
 
     def examine(self, *, deep: bool = False) -> list[Observation]:
         """What SQLite and the system say of the board; `deep` reads every page."""
-        from agentmesh.store import sqlite_examine as doctor  # noqa: PLC0415 - no other call needs what it imports
+        with loading():
+            from agentmesh.store import sqlite_examine as doctor  # noqa: PLC0415 - no other call needs what it imports
 
         self._ready()
         found = [*doctor.library(), *doctor.outside(self.path, self.options)]

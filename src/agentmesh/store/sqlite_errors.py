@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from agentmesh.errors import (
     SumTooLarge,
     UnsupportedFileSystem,
 )
+from agentmesh.loading import exhausted, no_more_files
 from agentmesh.store.holders import Holder
 
 SUM_TOO_LARGE = ("integer overflow", "cannot store REAL value in INTEGER column")
@@ -54,7 +54,7 @@ def typed(error: apsw.Error, path: Path) -> StoreError:
         case apsw.CorruptError():
             return Corrupt(f"The board {path} is damaged.")
         case apsw.CantOpenError() if exhausted():
-            return _exhausted(path)
+            return no_more_files()
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
             return _unwritable(error, path)
         case apsw.NoMemError():
@@ -73,7 +73,7 @@ def of_system(error: OSError, path: Path) -> StoreError:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return ReadOnly(f"The file {error.filename or path} cannot be opened for writing.")
         case errno.EMFILE | errno.ENFILE:
-            return _exhausted(path)
+            return no_more_files()
         case errno.ENOSPC | errno.EDQUOT:
             return DiskFull(f"No space is left for the board {path}.")
         case _:
@@ -85,19 +85,6 @@ def busy(path: Path, holder: Holder | None = None) -> Busy:
     by = f"by {holder}, " if holder else "by another writer "
     hint = f"Let process {holder.pid} go on, or end it; this call had no effect." if holder and holder.idle else None
     return Busy(f"The board {path} was locked {by}for too long.", hint=hint)
-
-
-def exhausted() -> bool:
-    """Whether this process cannot open one more file: SQLite says only that it could not open one."""
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-    except OSError as error:
-        return error.errno in (errno.EMFILE, errno.ENFILE)
-    return False
-
-
-def _exhausted(path: Path) -> ResourcesExhausted:
-    return ResourcesExhausted(f"This process may not open another file, and needs one for the board {path}.")
 
 
 def _unwritable(error: apsw.Error, path: Path) -> StoreError:

@@ -11,6 +11,7 @@ from agentmesh.board.verbs.holding import Holding
 from agentmesh.board.verbs.reading import Reading
 from agentmesh.board.waits import Cancel
 from agentmesh.errors import LeaseLost
+from agentmesh.loading import loading
 from agentmesh.model import Event, NoClaim
 
 T = TypeVar("T")
@@ -80,6 +81,7 @@ class Awaiting(Holding, Reading):
         )
 
     async def _awaited(self, work: Callable[[Cancel], T], undo: Callable[[T], None]) -> T:
-        from agentmesh.board.awaiting import ThreadCall  # noqa: PLC0415 - asyncio is slow to import where nobody uses it
+        with loading():
+            from agentmesh.board.awaiting import ThreadCall  # noqa: PLC0415 - asyncio is slow to import where nobody uses it
 
         return await ThreadCall(work, self.wake_waits, undo).result()

@@ -15,6 +15,7 @@ from agentmesh.board.prune import STAGES, Find, Horizon, Take, horizon
 from agentmesh.board.verbs.base import Verbs, store_options
 from agentmesh.clock import Chance, Clock
 from agentmesh.errors import BoardNotFound, StoreError
+from agentmesh.loading import loading
 from agentmesh.model import OPERATOR, PruneReport
 from agentmesh.store.base import Probe, Progress, Row, StoreOptions, Transaction
 from agentmesh.store.connect import connect, restore
@@ -64,7 +65,8 @@ class Maintaining(Verbs):
             Corrupt: the board is damaged; there is no file, or the stream has no trailer.
             StoreError: there is no room for the copy that is read.
         """
-        from agentmesh.board.transfer import export  # noqa: PLC0415 - no other call needs what it imports
+        with loading():
+            from agentmesh.board.transfer import export  # noqa: PLC0415 - no other call needs what it imports
 
         how: dict[str, Any] = {"events": limits.boolean("events", events), "progress": progress or _untold}
         if not isinstance(target, (str, os.PathLike)):
@@ -101,7 +103,8 @@ class Maintaining(Verbs):
             InvalidArgument: the source cannot be read, or the target has no folder.
             StoreError: the board could not be written.
         """
-        from agentmesh.board.transfer import imports  # noqa: PLC0415 - as above
+        with loading():
+            from agentmesh.board.transfer import imports  # noqa: PLC0415 - as above
 
         by = limits.name("agent_id", agent_id)
         return imports.import_board(
