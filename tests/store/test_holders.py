@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh import Board
-from agentmesh.errors import Busy
+from agentmesh.errors import BoardInUse, Busy
 from agentmesh.store import holders
 from agentmesh.store.gate import Gate
 from agentmesh.store.holders import Holder
@@ -140,6 +140,15 @@ def test_a_doctor_names_the_process_that_holds_others_up(board_path, standing, p
     found = {seen.name: seen for seen in Board.examine(board_path)}
     assert (found[name].value, found[name].verdict) == (f"process {worker.pid}, which is stopped", "warning")
     assert "kill -CONT" in found[name].hint
+
+
+def test_a_restore_names_the_processes_that_have_the_board_open(board_path, standing, tmp_path):
+    """Whoever wants to restore knows what to stop."""
+    with Board.open(board_path) as board:
+        board.backup(tmp_path / "backup.db")
+    worker = standing("transaction")
+    with pytest.raises(BoardInUse, match=f"is open in process {worker.pid}\\."):
+        Board.restore(tmp_path / "backup.db", board_path)
 
 
 def test_a_free_lock_has_no_holder(board_path, clock):

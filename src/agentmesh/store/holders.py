@@ -7,12 +7,14 @@ descriptor of a file that SQLite has open, and closing that descriptor would dro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 LOCKS = Path("/proc/locks")
-WRITE_LOCK_BYTE = "120"
+POSIX, FLOCK = "POSIX", "FLOCK"
+WRITE_BYTE = 120
 """Where in the shared memory file SQLite locks for a write: `WALINDEX_LOCK_OFFSET` of its file format."""
 STATE_FIELD = 2
 STOPPED = frozenset("Tt")
@@ -40,35 +42,53 @@ class Holder:
 
 def of_write_lock(board: Path) -> Holder | None:
     """The process in whose write transaction the board is."""
-    return _holder(Path(f"{board}-shm"), "POSIX", WRITE_LOCK_BYTE)
+    found = _holders(
+        Path(f"{board}-shm"), lambda lock: lock.kind == POSIX and lock.exclusive and lock.first == WRITE_BYTE
+    )
+    return next(iter(found), None)
 
 
 def of_gate(gate: Path) -> Holder | None:
     """The process that has the gate."""
-    return _holder(gate, "FLOCK", "0")
+    return next(iter(_holders(gate, lambda lock: lock.kind == FLOCK and lock.exclusive)), None)
 
 
-def _holder(file: Path, kind: str, first_byte: str) -> Holder | None:
+def of_board(board: Path) -> list[Holder]:
+    """The processes that have the board open: each has a lock of SQLite's on the file from its first read on."""
+    return _holders(board, lambda lock: lock.kind == POSIX)
+
+
+class _Lock(NamedTuple):
+    """A line of the table: a lock that a process has on an inode, from byte `first` on."""
+
+    kind: str
+    exclusive: bool
+    pid: int
+    device: tuple[int, int]
+    inode: int
+    first: int
+
+
+def _holders(file: Path, wanted: Callable[[_Lock], bool]) -> list[Holder]:
     try:
         seen = file.stat()
         table = LOCKS.read_text(encoding="ascii", errors="replace")
-        found = dict(_owners(table, kind, first_byte, seen.st_ino))
+        locks = [lock for lock in _locks(table) if lock.inode == seen.st_ino and lock.pid > 0 and wanted(lock)]
     except (OSError, ValueError):  # there is no such table, or it has another form
-        return None
+        return []
     # A file system may show another device to `stat` than to the table of locks; the inode then has to do.
-    pid = found.get((os.major(seen.st_dev), os.minor(seen.st_dev)), next(iter(found.values()), 0))
-    return _look(pid) if pid > 0 else None
+    device = os.major(seen.st_dev), os.minor(seen.st_dev)
+    of_device = [lock for lock in locks if lock.device == device]
+    return [_look(pid) for pid in sorted({lock.pid for lock in of_device or locks})]
 
 
-def _owners(table: str, kind: str, first_byte: str, inode: int) -> Iterator[tuple[tuple[int, int], int]]:
-    """The device and the process of each exclusive lock on the inode that covers the byte; who waits is not one."""
+def _locks(table: str) -> Iterator[_Lock]:
+    """The locks that are held; lines with an arrow are of those who wait for one."""
     for line in table.splitlines():
-        parts = line.split()
-        if len(parts) < 8 or parts[1] != kind or parts[3] != "WRITE" or parts[6] != first_byte:  # noqa: PLR2004 - columns
-            continue
-        major, minor, number = parts[5].split(":")
-        if int(number) == inode:
-            yield (int(major, 16), int(minor, 16)), int(parts[4])
+        if "->" not in line:
+            _number, kind, _advice, mode, pid, place, first, _last = line.split()
+            major, minor, inode = place.split(":")
+            yield _Lock(kind, mode == "WRITE", int(pid), (int(major, 16), int(minor, 16)), int(inode), int(first))
 
 
 def _look(pid: int) -> Holder:

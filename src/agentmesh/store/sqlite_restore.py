@@ -39,6 +39,7 @@ from agentmesh.store.aliases import refuse_aliased
 from agentmesh.store.base import Progress, StoreOptions
 from agentmesh.store.filesystem import mount_of, refuse_unsupported
 from agentmesh.store.gate import Gate
+from agentmesh.store.holders import of_board
 from agentmesh.store.sqlite_copy import Copying, Snapshot
 from agentmesh.store.sqlite_errors import translated, typed
 from agentmesh.store.sqlite_open import add_event, fact, identify, write_lock
@@ -219,7 +220,11 @@ def _locked(board: Path) -> Iterator[apsw.VFSFile]:
                 file.xLock(apsw.SQLITE_LOCK_SHARED)
                 file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
         except Busy as error:
-            raise BoardInUse(f"The board {board} is open.") from error
+            others = [
+                holder for holder in of_board(board) if holder.pid != os.getpid()
+            ]  # one lock is the restore's own
+            users = ", ".join(map(str, others))
+            raise BoardInUse(f"The board {board} is open" + (f" in {users}." if users else ".")) from error
         yield file
     finally:
         file.xUnlock(apsw.SQLITE_LOCK_NONE)
