@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-
-from agentmesh.clock import monotonic_sec
 
 
 class Watch:
@@ -17,10 +16,14 @@ class Watch:
         self._act: Callable[[], None] | None = None
         self._over = False
         self._thread: threading.Thread | None = None
+        self._now_sec = time.monotonic
 
     def begin(self) -> None:
         """Have the thread; a test that counts threads finds it there from its first fixture on."""
         if self._thread is None:
+            from agentmesh.clock import monotonic_sec  # the plugin itself is loaded by runs that never use it
+
+            self._now_sec = monotonic_sec
             self._thread = threading.Thread(target=self._run, name="agentmesh-watch", daemon=True)
             self._thread.start()
 
@@ -28,7 +31,7 @@ class Watch:
         """Act after so many seconds, unless it is set anew or cancelled."""
         self.begin()
         with self._changed:
-            self._due_sec, self._act = monotonic_sec() + sec, act
+            self._due_sec, self._act = self._now_sec() + sec, act
             self._changed.notify()
 
     def cancel(self) -> None:
@@ -47,7 +50,7 @@ class Watch:
     def _run(self) -> None:
         with self._changed:
             while not self._over:
-                left_sec = None if self._act is None or self._due_sec is None else self._due_sec - monotonic_sec()
+                left_sec = None if self._act is None or self._due_sec is None else self._due_sec - self._now_sec()
                 if left_sec is None or left_sec > 0:
                     self._changed.wait(left_sec)
                 elif self._act is not None:

@@ -16,7 +16,7 @@ HANGS = """
         mesh_board.create_task("B")
 """
 WAITS = """
-    import asyncio, pytest
+    import asyncio, pytest, pytest_agentmesh.boards
     from concurrent.futures import ThreadPoolExecutor
 
     @pytest.fixture

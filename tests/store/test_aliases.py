@@ -183,14 +183,14 @@ def test_a_board_whose_maker_was_killed_while_naming_it_has_one_name(made, tmp_p
     folder = tmp_path / "copies"
     folder.mkdir()
     assert Worker(_killed_while_naming, made, folder / "copy.db", 0).end() == -signal.SIGKILL
-    [draft] = folder.glob("copy.db.unfinished-*")
+    [draft] = folder.glob("copy.db.unfinished-????????")
     others = [f"{draft.name}x", "copy.db.unfinished-aaaaaaaa", "other.db.unfinished-aaaaaaaa"]
     for name in others:
         (folder / name).touch()
     with open_board(folder / "copy.db", clock, create=False) as board:
         assert states(board) == {"a": "pending"}
         assert (folder / "copy.db").stat().st_nlink == 1
-    assert files(folder) == sorted(["copy.db", "copy.db.gate", *others])
+    assert files(folder) == sorted(["copy.db", "copy.db.gate", f"{draft.name}.lock", *others])
 
 
 @pytest.mark.kill
@@ -199,7 +199,7 @@ def test_a_draft_that_has_its_name_is_no_board_of_its_own(made, tmp_path):
     """Opened by the draft's name, it is the board under a second one."""
     copy = tmp_path / "copy.db"
     assert Worker(_killed_while_naming, made, copy, 0).end() == -signal.SIGKILL
-    [draft] = tmp_path.glob("copy.db.unfinished-*")
+    [draft] = tmp_path.glob("copy.db.unfinished-????????")
     with pytest.raises(AliasedBoard):
         Board.open(draft)
 
