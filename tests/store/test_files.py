@@ -1,5 +1,6 @@
 """A board is its database, log, shared memory and gate: none of them changes its file while it is open, unnoticed."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -9,7 +10,7 @@ import apsw
 import pytest
 
 from agentmesh import Board
-from agentmesh.errors import BoardReplaced, MismatchedLog, ReadOnly
+from agentmesh.errors import BoardReplaced, MismatchedLog, ReadOnly, StoreError
 from agentmesh.store import files
 from tests.support.boards import open_board, violations
 from tests.support.processes import Worker, results
@@ -243,3 +244,21 @@ def test_the_file_that_refuses_is_named(public, tmp_path):
     beside(path, ".gate").chmod(0o600)
     [said] = results(1, _open_as_nobody, path, tmp_path)
     assert f"{path}.gate" in said
+
+
+def test_a_look_at_a_file_that_fails_is_a_typed_error(board_path, clock, monkeypatch):
+    """The board object works again when the system does."""
+    real = os.stat
+
+    def stat(name, **how):
+        if str(name).startswith(f"{board_path}-"):
+            raise OSError(errno.ENOMEM, "injected")
+        return real(name, **how)
+
+    with open_board(board_path, clock) as board:
+        monkeypatch.setattr(files.os, "stat", stat)
+        for call in (lambda: board.create_task("t", id="a"), board.status):
+            with pytest.raises(StoreError, match="does not give access"):
+                call()
+        monkeypatch.undo()
+        assert board.create_task("t", id="a").id == "a"

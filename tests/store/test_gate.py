@@ -1,5 +1,6 @@
 """The queue of writers is fairness only: it orders those who come, and whoever cannot get through goes on without."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -359,3 +360,69 @@ def test_one_process_copies_the_log_at_a_time(gate_path, gates):
     first.kill()
     with gates().checkpointer() as mine:
         assert mine
+
+
+@pytest.fixture
+def fail_flock(monkeypatch):
+    """Lets `flock` fail for some operations, until it is called with none."""
+    real = fcntl.flock
+
+    def arm(*operations):
+        def flock(fd, operation):
+            if operation in operations:
+                raise OSError(errno.ENOLCK, "injected")
+            real(fd, operation)
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+
+    return arm
+
+
+def test_a_lock_that_the_system_does_not_release_keeps_nobody_out(gates, is_free, fail_flock):
+    """Leaving does not fail, for the write has been committed; the next writer gets in."""
+    gate = gates()
+    assert gate.enter(PATIENCE_SEC)
+    fail_flock(fcntl.LOCK_UN)
+    gate.leave()
+    fail_flock()
+    assert is_free()
+    assert gate.enter(PATIENCE_SEC)
+    assert not is_free()
+    gate.leave()
+
+
+def test_a_system_that_gives_no_lock_stops_no_write(board_path, clock, fail_flock):
+    """SQLite's own lock alone decides."""
+    with open_board(board_path, clock) as board:
+        fail_flock(fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert board.create_task("t", id="a").id == "a"
+
+
+def test_a_queue_in_which_the_system_gives_no_lock_is_left_at_once(gates, fail_flock, is_free):
+    """And the thread that stands in it lives on."""
+    ahead, behind = gates(), gates()
+    ahead.enter(PATIENCE_SEC)
+    fail_flock(fcntl.LOCK_EX)
+    behind.enter(PATIENCE_SEC)
+    behind.leave()
+    fail_flock()
+    assert behind._usher._thread.is_alive()
+    ahead.leave()
+    until(is_free)
+    assert behind.enter(PATIENCE_SEC)
+    behind.leave()
+
+
+def test_closing_ends_well_where_the_system_reports_a_failed_close(board_path, clock, monkeypatch):
+    """Linux has closed the descriptor by then."""
+    before, real = descriptors(), os.close
+
+    def close(fd):
+        real(fd)
+        raise OSError(errno.EIO, "injected")
+
+    board = open_board(board_path, clock)
+    monkeypatch.setattr("agentmesh.store.gate.os.close", close)
+    board.close()
+    monkeypatch.undo()
+    assert descriptors() == before

@@ -43,15 +43,15 @@ class BoardFiles:
         self._settled: tuple[int, ...] | None = None
 
     def same(self) -> bool:
-        """Whether every file is the one that it was when the board was opened."""
+        """Whether every file is known to be the one that it was when the board was opened."""
         try:
             folder = os.stat(self._folder)  # noqa: PTH116 - on the way of every call; Path.stat costs twice as much
-        except OSError:
-            return False
-        seen = (folder.st_dev, folder.st_ino, folder.st_ctime_ns)
-        if seen == self._settled:
-            return True
-        if self._look() != self._known:
+            seen = (folder.st_dev, folder.st_ino, folder.st_ctime_ns)
+            if seen == self._settled:
+                return True
+            if self._look() != self._known:
+                return False
+        except OSError:  # `changed` then raises it, or the file system has recovered
             return False
         old = time.time_ns() - folder.st_ctime_ns > RESOLUTION_NS
         self._settled = seen if old and os.name == "posix" else None

@@ -20,7 +20,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -104,6 +104,9 @@ class Gate:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._direct = False
+            except OSError:  # the system gives no lock: SQLite's alone decides
+                self._direct = False
+                return False
             else:
                 return True
         if usher is None:
@@ -136,7 +139,7 @@ class Gate:
         if at_once:
             self._began = 0.0
         if self._direct:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            _unlock(self._fd, self._path)
             self._direct = False
         elif self._usher is not None and at_once:
             self._usher.stop()
@@ -149,7 +152,7 @@ class Gate:
             return
         if self._usher is not None:
             self._usher.reset()
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        _unlock(self._fd, self._path)
         self._direct = False
 
     def _give_way(self) -> None:
@@ -178,7 +181,7 @@ class Gate:
         try:
             yield True
         finally:
-            fcntl.lockf(self._fd, fcntl.LOCK_UN)
+            _unlock(self._fd, self._path, fcntl.lockf)
 
     def record(self, board: Path) -> None:
         """Note which log belongs to which database; see `files`."""
@@ -190,7 +193,7 @@ class Gate:
             return  # still in the kernel's queue: the usher closes the descriptor when it comes out
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            _close(fd)
 
     def forget(self) -> None:
         """Close the descriptor in a forked child, which shares the lock with its parent as long as it has one.
@@ -199,7 +202,7 @@ class Gate:
         """
         fd, self._fd, self._usher, self._state = self._fd, -1, None, OUT
         if fd >= 0:
-            os.close(fd)
+            _close(fd)
 
 
 def _forget_all() -> None:
@@ -339,7 +342,7 @@ class _Usher:
 
     def _let_go(self) -> None:
         self._holding = False
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        _unlock(self._fd, self._path)
 
     def _serve(self) -> None:
         while True:
@@ -348,7 +351,8 @@ class _Usher:
                 if self._closing and not self.queueing:
                     return
                 self.queueing = True
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # the system gives no lock: nobody is kept waiting for one
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
             with self._mutex:
                 self.queueing = False
                 self._holding = self._inside = self._wanted
@@ -359,7 +363,7 @@ class _Usher:
                 else:
                     self._let_go()
                 if self._closing and not self._holding:
-                    os.close(self._fd)
+                    _close(self._fd)
                     return
             self._sit()
 
@@ -370,6 +374,26 @@ class _Usher:
             with self._mutex:
                 if self._holding and not self._inside and monotonic_sec() - self._left >= IDLE_SEC:
                     self._let_go()
+
+
+def _unlock(fd: int, path: Path, unlock: Callable[[int, int], None] | None = None) -> None:
+    """Release a lock, and where the system fails to, open the gate again under the same number, which releases it.
+
+    A write has been committed by then: it must not fail. What nothing releases ends with the process.
+    """
+    try:
+        (unlock or fcntl.flock)(fd, fcntl.LOCK_UN)
+    except OSError:
+        with contextlib.suppress(OSError):
+            other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            os.dup2(other, fd, inheritable=False)
+            os.close(other)
+
+
+def _close(fd: int) -> None:
+    """Close a descriptor. Where the system says that it failed, Linux has closed it, and nothing was written to it."""
+    with contextlib.suppress(OSError):
+        os.close(fd)
 
 
 def _signal() -> threading.Lock:
