@@ -13,7 +13,7 @@ from pytest_agentmesh.checkers.verdict import Violation
 from pytest_agentmesh.faults import FaultMark, kill
 from pytest_agentmesh.history import History
 from tests.support.boards import claimed, damage, done, ended, open_board, put
-from tests.support.clock import START_US
+from tests.support.clock import START_US, TurnableClock
 from tests.support.played import play
 
 GOLDEN = Path(__file__).parent / "golden" / "history"
@@ -815,3 +815,29 @@ def test_a_failed_task_dooms_and_frees(board, history):
     ended(board, "a", "failed")
     assert isinstance(history.events[0], Event)
     assert history.check().compared
+
+
+class GoingOn(TurnableClock):
+    """A clock that goes on by a second with each look at it, as the system's does in its own measure."""
+
+    def now_us(self):
+        """Microseconds since the Unix epoch, UTC."""
+        self.advance(1)
+        return super().now_us()
+
+
+def test_an_entry_that_expires_while_the_board_is_read_is_no_lie(board_path):
+    """The rows are not of one instant; an entry that is missing before its time is one."""
+    with open_board(board_path, GoingOn()) as board:
+        put(board, *"abcdefgh")
+        board.blackboard.put("n", "k", 1, ttl_sec=10, agent_id="a")
+        seen = look(board)
+        assert not seen.entries
+        entry = History(board).events[-1]
+        assert seen.now_us < entry.data["expires_us"] <= seen.read_us
+        assert History(board).check().compared
+        early = replace(seen, read_us=seen.now_us)
+        replay = Replay(History(board).events, early)
+        replay.run()
+        with pytest.raises(Violation, match="P9"):
+            compare(replay, early)

@@ -118,8 +118,9 @@ def _entries(replay: Replay, rows: Rows) -> None:
         if entry.expires_us is not None and entry.expires_us <= now:
             hold(row is None, "P9", f"entry {name} to be missing, for it has expired", "it is listed")
         elif row is None:
-            swept = back and entry.expires_us is not None  # at a later time that has not come again
-            hold(swept, "P9", f"entry {name} at version {entry.version}", "it is missing")
+            # It expired while the rows were read, or was swept at a later time that has not come again.
+            gone = entry.expires_us is not None and (back or entry.expires_us <= rows.read_us)
+            hold(gone, "P9", f"entry {name} at version {entry.version}", "it is missing")
         else:
             facts = (row.version, row.size, row.agent_id, row.task_id, row.fence, row.expires_us)
             hold(facts == entry[:6], "P9", f"entry {name} as in event {entry.seq}: {entry[:6]}", f"{facts}")

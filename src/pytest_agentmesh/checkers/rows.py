@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What stands on a board after event `last_seq`, at `now_us`."""
+    """What stands on a board after event `last_seq`, at `now_us`; at `read_us` all of it had been read."""
 
     last_seq: int
     now_us: int
@@ -28,6 +28,7 @@ class Rows:
     entries: Mapping[tuple[str, str], EntryFacts]
     budgets: tuple[Budget, ...]
     usage: UsageReport
+    read_us: int
 
 
 def look(board: Board) -> Rows:
@@ -46,4 +47,5 @@ def look(board: Board) -> Rows:
         entries={(entry.namespace, entry.key): entry for entry in pages.entries(board)},
         budgets=tuple(board.budgets.list()),
         usage=board.ledger.report("agent", limit=PAGE),
+        read_us=board.status().now_us,
     )
