@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check test examples conformance bench lint golden
+.PHONY: help demo check test examples conformance bench lint golden soak
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -31,6 +31,9 @@ conformance: $(VENV)/.stamp-dev ## The public MCP conformance suite and Inspecto
 
 bench: $(VENV)/.stamp-bench ## Measure, beside other queues
 	$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(VENV)/.stamp-dev ## Strike a board with kills, raised signals, failing system calls and clock jumps, some 15 minutes
+	$(BIN)/python -m tests.swarm.soak $(ARGS)
 
 golden: $(VENV)/.stamp-dev ## Write anew what the tests compare with: lists of the MCP server, docs/tools.md, messages of the bench
 	$(BIN)/python -m tests.mcp_server.golden
