@@ -112,6 +112,18 @@ def test_a_process_without_descriptors_is_told_so(board_path, clock):
         assert board.status().total == 1
 
 
+def test_a_wait_without_descriptors_is_a_typed_error(board):
+    """A waiter sleeps on a socket; nothing was claimed when it cannot have one."""
+    with no_more_files(), pytest.raises(ResourcesExhausted):
+        board.claim_task("a", wait_sec=1)
+    board.create_task("t", id="t")
+    assert board.claim_task("a", wait_sec=1).task.id == "t"  # now what a wait needs for itself is open
+    with no_more_files(), pytest.raises(ResourcesExhausted):
+        board.claim_task("a", wait_sec=1)
+    with no_more_files(), pytest.raises(ResourcesExhausted):
+        board.events(after=board.status().last_seq, wait_sec=1)
+
+
 def test_the_thread_that_shortens_the_log_outlives_a_want_of_descriptors(board_path, clock, monkeypatch):
     """It tries again with the next commits; no traceback on stderr, and no log that grows for ever."""
     monkeypatch.setattr("agentmesh.store.checkpoints.MARK_PAGES", 1)

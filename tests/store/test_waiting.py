@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentmesh import Board
+from agentmesh.errors import ResourcesExhausted
 from tests.support.boards import open_board
 from tests.support.interleave import outcome
 from tests.support.patience import PATIENCE_SEC, until
@@ -364,9 +365,9 @@ def test_who_makes_work_ready_pokes_as_many(board_path, clock, monkeypatch, what
 
 
 def test_a_waiter_that_cannot_start_leaves_nothing_behind(store, monkeypatch):
-    """The system is out of descriptors: the error comes through, and no name stays in the folder."""
+    """The system is out of descriptors: the error is typed, and no name stays in the folder."""
     monkeypatch.setattr(socket, "socketpair", lambda: (_ for _ in ()).throw(OSError(24, "too many open files")))
-    assert isinstance(outcome(lambda: store.waiter(for_tasks=True)), OSError)
+    assert isinstance(outcome(lambda: store.waiter(for_tasks=True)), ResourcesExhausted)
     assert not folder(store).exists()
 
 

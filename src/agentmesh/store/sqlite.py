@@ -247,7 +247,8 @@ class SqliteStore:
         """Enter the queue of those who wait for ready tasks, or, if not `for_tasks`, wait for any commit at all."""
         self._ready()
         berth = self._berth if for_tasks else None  # a reader of history in the queue would swallow pokes
-        waiter = self._sleeper(berth)
+        with translated(self.path):  # it needs descriptors of its own
+            waiter = self._sleeper(berth)
         self._waiters.add(waiter)
         return waiter
 
