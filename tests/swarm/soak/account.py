@@ -124,6 +124,11 @@ def listed(board, plan):
             return tasks
 
 
+def _any(what, found):
+    if found:
+        yield f"{what}: {found!r}"
+
+
 def _differ(what, is_there, expected):
     if is_there != expected:
         yield f"{what}: the board has {is_there!r}, acknowledged was {expected!r}"
@@ -131,8 +136,8 @@ def _differ(what, is_there, expected):
 
 def _tasks(account, board):
     there = {task.id: task for task in listed(board, account.plan)}
-    yield from _differ("tasks too many", set(there) - account.created, set())
-    yield from _differ("tasks too few", account.created - set(there), set())
+    yield from _any("tasks that nobody created", set(there) - account.created)
+    yield from _any("tasks that are lost", account.created - set(there))
     for name, task in there.items():
         yield from _differ(f"priority of {name}", task.priority, account.priorities.get(name))
         completed = max((fence for end, fence in account.results if end == name), default=None)
@@ -143,26 +148,27 @@ def _tasks(account, board):
 
 
 def _attempts(account, board):
-    there = {name: board.attempts(name) for name in account.created}
+    there = {task.id: board.attempts(task.id) for task in listed(board, account.plan)}
     all_there = {(name, one.fence, one.agent_id) for name, attempts in there.items() for one in attempts}
-    yield from _differ("attempts too few", account.attempts - all_there, set())
+    yield from _any("attempts that are lost", account.attempts - all_there)
     extra = all_there - account.attempts
     unexplained = Counter(agent for *_, agent in extra) - account.maybe
-    yield from _differ(f"attempts too many, of {sorted(extra)}", dict(unexplained), {})
+    yield from _any(f"attempts that nobody was given, of {sorted(extra)}", dict(unexplained))
     ends = {
         (name, one.fence): one.outcome
         for name, attempts in there.items()
         for one in attempts
         if one.outcome in ENDED_BY.values()
     }
-    yield from _differ("ends too many", dict(ends.items() - account.ends.items()), {})
-    yield from _differ("ends too few", dict(account.ends.items() - ends.items()), {})
+    yield from _any("ends that nobody brought about", dict(ends.items() - account.ends.items()))
+    yield from _any("ends that are lost", dict(account.ends.items() - ends.items()))
 
 
 def _notes(account, board):
-    there = Counter((name, note.fence, note.text) for name in account.created for note in board.notes(name))
-    yield from _differ("notes too many", there - account.notes, Counter())
-    yield from _differ("notes too few", account.notes - there, Counter())
+    names = [task.id for task in listed(board, account.plan)]
+    there = Counter((name, note.fence, note.text) for name in names for note in board.notes(name))
+    yield from _any("notes that nobody left", there - account.notes)
+    yield from _any("notes that are lost", account.notes - there)
 
 
 def _edges(account, board):
