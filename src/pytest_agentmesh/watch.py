@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 
@@ -16,7 +15,7 @@ class Watch:
         self._act: Callable[[], None] | None = None
         self._over = False
         self._thread: threading.Thread | None = None
-        self._now_sec = time.monotonic
+        self._now_sec: Callable[[], float]
 
     def begin(self) -> None:
         """Have the thread; a test that counts threads finds it there from its first fixture on."""
