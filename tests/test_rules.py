@@ -7,15 +7,15 @@ from hypothesis import given, strategies as st
 
 from agentmesh.model import CONDITIONS, FINAL, STATES
 from agentmesh.rules import (
-    REFUND_CEILING,
+    CEILINGS,
     RETRY_BASE_US,
     RETRY_LIMIT_US,
     conditions_met_by,
     find_cycle,
     is_met,
     parents_first,
-    refund_key,
     retry_delay_us,
+    uncharged,
 )
 
 TABLE = {
@@ -72,19 +72,19 @@ def test_a_retry_delay_stays_within_its_bounds(charged, jitter):
     ("outcome", "kind", "key"),
     [
         ("released", None, "released"),
-        ("split", None, "split"),
         ("failed", "infra", "infra"),
         ("failed", "quota", "quota"),
         ("failed", "task", None),
         ("completed", None, None),
         ("reclaimed", None, None),
         ("cancelled", None, None),
+        ("split", None, None),
     ],
 )
-def test_only_four_ends_give_the_charge_back(outcome, kind, key):
-    """Release, split, infra and quota; each of them has a ceiling."""
-    assert refund_key(outcome, kind) == key
-    assert key is None or REFUND_CEILING[key] > 0
+def test_three_ends_are_never_charged(outcome, kind, key):
+    """Release, infra and quota; each of them has a ceiling. A split is not charged as long as its own count allows."""
+    assert uncharged(outcome, kind) == key
+    assert key is None or CEILINGS[key] > 0
 
 
 def test_a_graph_without_a_cycle_has_none():

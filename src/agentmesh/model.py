@@ -7,7 +7,7 @@ seconds, RFC 3339 and decimal USD.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType, get_args
 
 TaskId = NewType("TaskId", str)
 AgentId = NewType("AgentId", str)
@@ -16,15 +16,7 @@ Json = Any
 """A JSON value as Python reads it; validated by `limits.json_text` before it is stored."""
 
 State = Literal["blocked", "scheduled", "pending", "in_progress", "completed", "failed", "cancelled"]
-STATES: Final[tuple[State, ...]] = (
-    "blocked",
-    "scheduled",
-    "pending",
-    "in_progress",
-    "completed",
-    "failed",
-    "cancelled",
-)
+STATES: Final[tuple[State, ...]] = get_args(State)
 FINAL: Final[frozenset[str]] = frozenset({"completed", "failed", "cancelled"})
 
 Condition = Literal["completed", "failed", "finished"]
@@ -33,12 +25,13 @@ CONDITIONS: Final[tuple[Condition, ...]] = ("completed", "failed", "finished")
 Outcome = Literal["completed", "failed", "released", "split", "reclaimed", "cancelled"]
 FailureKind = Literal["task", "infra", "quota"]
 PathMode = Literal["write", "read"]
-PauseScope = Literal["board", "plan", "agent"]
+PauseScope = Literal["board", "plan", "agent", "task"]
+Ceiling = Literal["released", "infra", "quota", "reclaimed"]
 Advice = Literal["wait", "stop", "blocked_by"]
 BudgetScope = Literal["board", "plan", "task", "agent"]
 Period = Literal["lifetime", "day"]
 UsageGroup = Literal["task", "plan", "agent", "model", "attempt", "day"]
-USAGE_GROUPS: Final[tuple[UsageGroup, ...]] = ("task", "plan", "agent", "model", "attempt", "day")
+USAGE_GROUPS: Final[tuple[UsageGroup, ...]] = get_args(UsageGroup)
 
 FENCE_DIGITS: Final = 18
 DEFAULT_PLAN: Final = "default"
@@ -80,6 +73,7 @@ class Task:
     holder: str | None = None
     lease_expires_us: int | None = None
     unmet: int = 0
+    paused: bool = False
     reason: str | None = None
     depends_on: tuple[Dependency, ...] = ()
     description: str | None = None
@@ -192,13 +186,18 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A stop of hand-outs for the board, a plan or an agent."""
+    """A stop of hand-outs of the board, a plan or a task, or to an agent; it ends by itself at `until_us`, if set.
+
+    `ceiling` names the ends of attempts that were too many, where the board itself paused a task; it has no `agent_id`.
+    """
 
     scope: PauseScope
     name: str
     reason: str
-    agent_id: str
+    agent_id: str | None
     since_us: int
+    until_us: int | None = None
+    ceiling: Ceiling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,7 @@ class PlanStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The board at a glance: counts per state and plan, pauses, the next instant at which time alone changes it."""
+    """The board at a glance; `next_due_us`: when time alone changes it next; `pauses` lists at most a hundred tasks."""
 
     counts: dict[State, int]
     plans: tuple[PlanStatus, ...]
@@ -229,6 +228,7 @@ class Status:
     leases_due: int
     next_due_us: int | None
     now_us: int
+    paused_tasks: int = 0
 
     @property
     def total(self) -> int:

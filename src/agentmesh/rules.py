@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from agentmesh.model import Condition, Outcome, State
+from agentmesh.model import Ceiling, Condition, FailureKind, Outcome, State
 
 N = TypeVar("N", bound=Hashable)
 
@@ -20,8 +20,11 @@ RETRY_BASE_US: Final = 2_000_000
 RETRY_LIMIT_US: Final = 600_000_000
 JITTER_BITS: Final = 16
 
-REFUND_CEILING: Final[Mapping[str, int]] = {"released": 20, "split": 20, "infra": 10, "quota": 10}
-"""How often in a task's life each of these ends gives its charge back."""
+CEILINGS: Final[Mapping[Ceiling, int]] = {"released": 20, "infra": 10, "quota": 10}
+"""After so many of these ends, which are not charged, a task is paused."""
+
+SPLIT_REFUNDS: Final = 20
+"""How often in a task's life a split gives its charge back."""
 
 AVERSION_US: Final = 60_000_000
 """How long a task is not offered to the agent that released it."""
@@ -73,9 +76,9 @@ def retry_delay_us(charged: int, jitter: int) -> int:
     return ceiling // 2 + (ceiling // 2 * jitter >> JITTER_BITS)
 
 
-def refund_key(outcome: Outcome, kind: str | None) -> str | None:
-    """The row of `REFUND_CEILING` that an ended attempt falls under; None when its charge stays."""
-    if outcome in ("released", "split"):
+def uncharged(outcome: Outcome, kind: FailureKind | None) -> Ceiling | None:
+    """The row of `CEILINGS` that an ended attempt counts toward; None when its charge stays."""
+    if outcome == "released":
         return outcome
     return kind if outcome == "failed" and kind in ("infra", "quota") else None
 

@@ -18,6 +18,7 @@ from agentmesh.board.status import next_instant
 from agentmesh.cell import AGENT, HOLD, PARKED, RUNNING, TIMER, CellClock, Stand, state
 from agentmesh.clock import Patience
 from agentmesh.errors import BoardClosed
+from agentmesh.model import Status
 from agentmesh.store.parking import LONG_US, ClockedAlarm, clock_berth
 from agentmesh.store.waiting import Berth
 from pytest_agentmesh import pages
@@ -32,7 +33,7 @@ LATEST_US: Final = 253_370_764_800_000_000
 """The year 9999: what is due up to a year later can still be said."""
 EVERYBODY: Final = 1 << 30
 
-Kind = Literal["lease", "scheduled", "entry", "storm", "wait", "timer"]
+Kind = Literal["lease", "scheduled", "entry", "storm", "pause", "wait", "timer"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -335,14 +336,12 @@ class MeshClock:
             if task.lease_expires_us is not None:
                 yield Deadline(task.lease_expires_us, "lease", f"the lease of {task.id!r}, held by {task.holder}")
         for task in pages.tasks(board, "scheduled"):
-            if task.not_before_us is not None:
+            if task.not_before_us is not None and not task.paused:
                 yield Deadline(task.not_before_us, "scheduled", f"{task.id!r} becomes ready")
         for entry in pages.entries(board):
             if entry.expires_us is not None:
                 yield Deadline(entry.expires_us, "entry", f"the entry {entry.namespace}/{entry.key} expires")
-        for plan in board.status().plans:
-            if plan.storm_until_us is not None:
-                yield Deadline(plan.storm_until_us, "storm", f"the breaker of plan {plan.plan!r} closes")
+        yield from _of_status(board.status())
 
     def _never(self, condition: Callable[[], object], us: int) -> str:
         name = getattr(condition, "__name__", "the condition")
@@ -379,3 +378,14 @@ def _has_seen(stand: Stand, generation: int) -> bool:
 
 def _breathe() -> None:
     threading.Event().wait(BREATH_SEC)
+
+
+def _of_status(status: Status) -> Iterator[Deadline]:
+    """The ends of pauses, those that a person or an agent set and those of breakers."""
+    for pause in status.pauses:
+        if pause.until_us is not None:
+            what = " ".join(filter(None, (pause.scope, pause.name)))
+            yield Deadline(pause.until_us, "pause", f"the pause of {what} ends")
+    for plan in status.plans:
+        if plan.storm_until_us is not None:
+            yield Deadline(plan.storm_until_us, "storm", f"the breaker of plan {plan.plan!r} closes")

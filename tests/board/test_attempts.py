@@ -3,7 +3,7 @@
 import pytest
 
 from agentmesh.errors import CycleRefused, InvalidArgument, NotFound, WrongState
-from agentmesh.rules import REFUND_CEILING
+from agentmesh.rules import CEILINGS, SPLIT_REFUNDS
 from tests.support.boards import Loaded, claimed, done, kinds, open_board, put, states
 
 
@@ -82,27 +82,25 @@ def test_a_failure_for_good_is_not_tried_again(board):
 
 
 @pytest.mark.parametrize("kind", ["infra", "quota"])
-def test_a_failure_that_is_not_the_tasks_fault_is_not_charged(board, clock, kind):
-    """Up to a ceiling: from then on it is charged, so that a task cannot go round for ever."""
+def test_a_failure_that_is_not_the_tasks_fault_is_never_charged(board, clock, kind):
+    """The last one before the ceiling pauses the task, so that it does not go round for ever."""
     board.create_task("T", id="a", max_attempts=1)
-    for _ in range(REFUND_CEILING[kind]):
+    for number in range(CEILINGS[kind]):
         task = claimed(board, "a").fail("down", kind=kind)
         assert (task.state, task.charged) == ("scheduled", 0)
+        assert board.get_task("a").paused == (number == CEILINGS[kind] - 1)
         clock.advance(700)
-    task = claimed(board, "a").fail("down", kind=kind)
-    assert (task.state, task.charged) == ("failed", 1)
-    charged = [attempt.charged for attempt in board.attempts("a")]
-    assert charged == [False] * REFUND_CEILING[kind] + [True]
-    assert {attempt.kind for attempt in board.attempts("a")} == {kind}
+    assert {(attempt.kind, attempt.charged) for attempt in board.attempts("a")} == {(kind, False)}
 
 
-def test_each_kind_of_refund_has_a_ceiling_of_its_own(board, clock):
-    """Ten failures of the network leave ten refunds for the quota."""
+def test_each_kind_of_end_has_a_ceiling_of_its_own(board, clock):
+    """Nine failures of the network leave nine for the quota, and all the releases."""
     board.create_task("T", id="a", max_attempts=1)
-    for kind in ["infra", "quota"] * 10:
+    for kind in ["infra", "quota"] * 9:
         assert claimed(board, "a").fail("x", kind=kind).charged == 0
         clock.advance(700)
     assert claimed(board, "a").release().charged == 0
+    assert not board.get_task("a").paused
 
 
 def test_a_failure_of_the_task_is_charged(board, clock):
@@ -187,13 +185,12 @@ def test_an_averted_head_of_a_pool_does_not_hide_its_next(board):
     assert board.claim_task("x").task.id == "b"
 
 
-def test_a_task_that_is_released_for_ever_fails_in_the_end(board):
-    """Twenty releases are free, the next ones are charged."""
+def test_a_task_that_is_released_for_ever_is_paused_in_the_end(board):
+    """Releases say nothing about the task, so they cannot fail it."""
     board.create_task("T", id="a", max_attempts=2)
-    for number in range(REFUND_CEILING["released"] + 2):
+    for number in range(CEILINGS["released"]):
         task = claimed(board, "a", f"agent-{number}").release()
-    assert (task.state, task.charged, task.fence) == ("failed", 2, 22)
-    assert task.reason == "released too often"
+    assert (task.state, task.charged, task.fence, board.get_task("a").paused) == ("pending", 0, 20, True)
 
 
 def test_a_split_task_waits_for_its_subtasks_and_carries_their_results(board):
@@ -254,7 +251,7 @@ def test_a_split_that_cannot_be_leaves_the_attempt_as_it_was(board, subtasks, er
 def test_a_split_with_no_hand_out_left_is_refused(board):
     """Nobody could finish the task afterwards; its holder still can."""
     board.create_task("T", id="a", max_attempts=1)
-    for number in range(REFUND_CEILING["split"]):
+    for number in range(SPLIT_REFUNDS):
         claimed(board, "a").split([{"title": "s", "id": f"s{number}"}])
         done(board, f"s{number}")
     claim = claimed(board, "a")

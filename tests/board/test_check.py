@@ -61,6 +61,15 @@ DAMAGE = {
         ],
     ),
     "check_p1_fences": ("P1", "done has a fence", ["UPDATE task SET fence = 7 WHERE id = 'done'"]),
+    "check_p6_pauses": ("P6", "ready is marked as paused", ["UPDATE task SET paused = 1 WHERE id = 'ready'"]),
+    "check_p6_pauses of a final task": (
+        "P6",
+        "done is marked as paused and has no pause, or the other way round, or is final",
+        [
+            "UPDATE task SET paused = 1 WHERE id = 'done'",
+            "INSERT INTO task_pause SELECT pk, '', 'x', 0, NULL, NULL FROM task WHERE id = 'done'",
+        ],
+    ),
     "check_p2_final": (
         "P2",
         "done is final and has an open attempt",

@@ -387,7 +387,9 @@ def test_a_time_that_has_come_counts_although_another_plan_is_paused(board, cloc
 
 def test_the_reason_is_that_of_the_board_after_healing(board, clock):
     """The last attempt has just been taken back and has failed its task: there is nothing to wait for."""
-    board.create_task("T", id="a", max_attempts=1)
+    board.create_task("T", id="a", max_attempts=2)
+    claimed(board, "a").fail("boom")
+    clock.advance(2)
     claimed(board, "a", "dead")
     clock.advance(60)
     answer = board.claim_task("x")
@@ -443,12 +445,24 @@ def test_has_work_sees_what_a_dead_agents_paths_keep_back(board, clock):
 
 def test_has_work_sees_what_a_claim_would_set_free(board, clock):
     """The dead agent's attempt was its task's last; the failed task lets its `failed` child go."""
-    board.create_task("T", id="a", max_attempts=1)
+    board.create_task("T", id="a", max_attempts=2)
     put(board, "b: a:failed")
+    claimed(board, "a").fail("boom")
+    clock.advance(2)
     claimed(board, "a", "dead")
     clock.advance(60)
     assert board.has_work()
     assert board.claim_task("x").task.id == "b"
+
+
+def test_has_work_sees_that_a_reclaim_will_pause_its_task(board, clock):
+    """No attempt has failed by itself, so neither the task nor its child is there for a claim."""
+    board.create_task("T", id="a", max_attempts=1)
+    put(board, "b: a:failed")
+    claimed(board, "a", "dead")
+    clock.advance(60)
+    assert not board.has_work()
+    assert board.claim_task("x").reason == "paused"
 
 
 def test_has_work_counts_on_a_claim_where_more_is_in_the_way_than_it_looks_at(board):

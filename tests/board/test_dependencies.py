@@ -49,9 +49,11 @@ def test_a_child_with_another_parent_still_open_waits_or_goes_at_once(board, con
 
 
 def test_the_last_charged_attempt_of_a_dead_agent_dooms_the_children(board, clock):
-    """Failure by reclaim is failure."""
-    board.create_task("T", id="p", max_attempts=1)
+    """Where an attempt has failed by itself before; else the task is paused, and nothing is decided."""
+    board.create_task("T", id="p", max_attempts=2)
     put(board, "c: p", "d: p:failed")
+    claimed(board, "p").fail("boom")
+    clock.advance(2)
     claimed(board, "p")
     clock.advance(60)
     board.reclaim_zombies()

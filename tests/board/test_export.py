@@ -36,7 +36,7 @@ def test_every_line_is_an_object_with_a_check_between_header_and_trailer(board, 
         bare, tail = line[:-28], line[-28:]
         assert tail == b',"check":"%s"}' % hashlib.sha256(bare + b"}").hexdigest()[:16].encode()
     header, trailer = json.loads(lines[0]), json.loads(lines[-1])
-    assert (header["type"], header["format"], header["version"]) == ("header", "agentmesh-export", 1)
+    assert (header["type"], header["format"], header["version"]) == ("header", "agentmesh-export", 2)
     assert header["exported_us"] == clock.now_us()
     assert trailer["sha256"] == hashlib.sha256(b"".join(line + b"\n" for line in lines[1:-1])).hexdigest()
     assert trailer["counts"] == header["counts"]
@@ -49,7 +49,19 @@ def test_kinds_of_rows_stand_in_one_order_and_say_all_their_fields(board, clock)
     rows_ = parts(exported(board, events=True))[1:-1]
     order = list(dict.fromkeys(row["type"] for row in rows_))
     assert order == [
-        *("plan", "task", "edge", "attempt", "note", "pause", "cap", "budget", "entry", "entry_tombstone"),
+        *(
+            "plan",
+            "task",
+            "edge",
+            "attempt",
+            "note",
+            "pause",
+            "task_pause",
+            "cap",
+            "budget",
+            "entry",
+            "entry_tombstone",
+        ),
         *("task_tombstone", "usage", "usage_pruned", "event"),
     ]
     for kind in order:
@@ -103,7 +115,7 @@ def test_a_file_is_there_only_when_it_is_whole(board, clock, tmp_path):
     made = board.export(tmp_path / "out.jsonl")
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
     assert (tmp_path / "out.jsonl").read_bytes() == exported(board)
-    assert (made.at_us, made.rows["plan"]) == (clock.now_us(), 4)
+    assert (made.at_us, made.rows["plan"]) == (clock.now_us(), 5)
 
     def give_up(stage, _done, _of):
         if stage == "rows":

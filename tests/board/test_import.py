@@ -147,7 +147,7 @@ def test_the_history_begins_anew(board, clock, again):
     copy = again(text, agent_id="olga")
     first = copy.events()[0]
     assert (first.seq, first.kind, first.agent_id) == (1, "board_imported", "olga")
-    assert first.data == {"source": parts(text)[0]["board_id"], "exported_us": clock.now_us(), "tasks": 19}
+    assert first.data == {"source": parts(text)[0]["board_id"], "exported_us": clock.now_us(), "tasks": 21}
     assert set(kinds(copy)) == {"board_imported", "budget_warning", "budget_exceeded"}
     assert body(exported(copy)) == body(exported(board))
 
@@ -182,15 +182,43 @@ def test_open_attempts_are_taken_back(board, clock, again):
     assert claimed(copy, "a", "bob").task.fence == 2
 
 
-def test_an_open_attempt_that_was_the_last_fails_its_task(board, again):
+def test_an_open_attempt_that_was_the_last_fails_its_task(board, clock, again):
     """As if its lease had run out: what can never run now is cancelled, and what waited for it is ready."""
-    put(board, "a", max_attempts=1)
+    put(board, "a", max_attempts=2)
     put(board, "then: a", "far: then", "else: a:failed")
+    claimed(board, "a").fail("boom")
+    clock.advance(2)
     claimed(board, "a")
     copy = again(exported(board))
     assert states(copy) == {"a": "failed", "then": "cancelled", "far": "cancelled", "else": "pending"}
-    assert copy.get_task("a").reason == "board imported, attempt 1 of 1"
+    assert copy.get_task("a").reason == "board imported, attempt 2 of 2"
     assert kinds(copy).count("task_cancelled") == 2
+
+
+def test_an_open_attempt_that_was_the_last_pauses_a_task_that_never_failed(board, again):
+    """An import is nobody's failure."""
+    put(board, "a", max_attempts=1)
+    put(board, "then: a")
+    claimed(board, "a")
+    copy = again(exported(board))
+    assert states(copy) == {"a": "pending", "then": "blocked"}
+    assert [pause.ceiling for pause in copy.status().pauses] == ["reclaimed"]
+
+
+def test_a_file_of_the_first_version_is_read(board, again):
+    """It has no pauses of tasks, no ends of pauses and no counts toward ceilings; all else is as it was."""
+    put(board, "a", "b: a", plan="p")
+    board.pause(plan="p", reason="lunch")
+    claimed(board, "a") if board.resume(plan="p") else None
+    board.pause(plan="p", reason="lunch")
+    header, *rows, trailer = parts(exported(board))
+    for row in rows:
+        for field in {"task": ["excused_fence"], "pause": ["until_us"]}.get(row["type"], []):
+            del row[field]
+    counts = {kind: count for kind, count in header["counts"].items() if kind != "task_pause"}
+    copy = again(whole([header | {"version": 1, "counts": counts}, *rows, trailer]))
+    assert states(copy) == {"a": "pending", "b": "blocked"}
+    assert [(pause.name, pause.until_us) for pause in copy.status().pauses] == [("p", None)]
 
 
 def test_held_paths_and_reservations_are_free_again(board, again):

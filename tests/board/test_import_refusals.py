@@ -103,6 +103,11 @@ CHANGES = {
     "a note on no attempt": ("note", {}, {"fence": 3}, "fence"),
     "a pause of a plan that is not there": ("pause", {"scope": "plan"}, {"name": "nowhere"}, "name"),
     "a pause of a board with a name": ("pause", {"scope": "agent"}, {"scope": "board"}, "name"),
+    "a pause of a task that is not there": ("task_pause", {}, {"task": "nowhere"}, "task"),
+    "a pause of a final task": ("task_pause", {"task": "halted"}, {"task": "x2"}, "task"),
+    "a pause by nobody": ("task_pause", {"ceiling": None}, {"agent_id": None}, "agent_id"),
+    "a pause by a ceiling that is none": ("task_pause", {}, {"ceiling": "split"}, "ceiling"),
+    "a count past the last attempt": ("task", {"id": "unwanted"}, {"excused_fence": 99}, "excused_fence"),
     "a cap of none": ("cap", {}, {"most": 0}, "most"),
     "budgets not in their order": ("budget", {"scope": "board"}, {"scope": "agent", "name": "aa"}, "type"),
     "a budget of a task that is not there": ("budget", {"scope": "task"}, {"name": "nowhere"}, "name"),
@@ -361,7 +366,7 @@ def test_the_longest_line_of_a_board_can_be_read(board, clock, tmp_path):
 def test_a_newer_format_is_refused_with_what_to_do(text, refusal):
     """Before anything else of it is looked at."""
     rows = parts(text)
-    newer = {"type": "header", "format": "agentmesh-export", "version": 2, "new": True}
+    newer = {"type": "header", "format": "agentmesh-export", "version": 3, "new": True}
     found = refusal(line(newer) + line(rows[1]))
     assert (found.line, found.field) == (1, "version")
     assert "Upgrade" in found.hint

@@ -282,15 +282,15 @@ def test_every_hand_out_has_a_secret_of_its_own(board):
 
 
 def test_no_more_than_the_charged_hand_outs_are_lost_to_dead_agents(board, clock):
-    """`max_attempts` of them, then the task has failed and says so."""
+    """`max_attempts` of them, then the task is paused and says so."""
     board.create_task("T", id="a", max_attempts=3)
     for _ in range(3):
         claimed(board, "a", "dead")
         clock.advance(60)
     board.reclaim_zombies()
     task = board.get_task("a")
-    assert (task.state, task.charged, task.fence) == ("failed", 3, 3)
-    assert task.reason == "lease expired, attempt 3 of 3"
+    assert (task.state, task.paused, task.fence) == ("pending", True, 3)
+    assert board.status().pauses[0].reason == "its lease ran out 3 times, and no attempt failed by itself"
     assert kinds(board).count("lease_reclaimed") == 3
 
 

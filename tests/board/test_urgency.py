@@ -283,7 +283,9 @@ def test_two_losses_at_once_reach_the_parent_they_share(board):
 
 def test_a_claim_that_heals_picks_by_the_urgencies_after_it(board, clock):
     """What a lost lease cancels lends no urgency to the very claim that takes the lease back."""
-    put(board, "held", max_attempts=1, priority=9)
+    put(board, "held", max_attempts=2, priority=9)
+    claimed(board, "held").fail("boom")
+    clock.advance(2)
     claimed(board, "held")
     put(board, "raised", priority=-1)
     put(board, "plain")

@@ -113,6 +113,32 @@ def test_a_pause_holds_work_back(call, board):
     assert call("next", "-q").exit_code == 3
 
 
+def test_a_task_that_reached_a_ceiling_is_shown_with_the_way_out(call, board):
+    """`status` and `why` name it; the command that `why` prints works as it stands."""
+    board.create_task("a", id="a")
+    for number in range(20):
+        board.claim_task(f"x{number}").release()
+    assert "paused: task a" in call("status").stdout
+    shown = call("why", "a").stdout
+    assert "agents gave it back 20 times" in " ".join(shown.split())
+    assert "agentmesh unpause --task a" in shown
+    assert call.json("claim", "a", "--agent", "ada")["reason"] == "paused"
+    assert call.json("unpause", "--task", "a") == {"resumed": True}
+    assert call.json("claim", "a", "--agent", "ada")["claimed"] is True
+
+
+def test_a_task_is_paused_by_hand_until_a_time(call, board):
+    """It keeps the reason and its end."""
+    board.create_task("a", id="a")
+    found = call.json("pause", "--task", "a", "--reason", "look", "--until", "2999-01-01T00:00:00Z")
+    assert (found["scope"], found["name"], found["until_at"]) == ("task", "a", "2999-01-01T00:00:00Z")
+    shown = " ".join(call("status").stdout.split())
+    assert "paused: task a" in shown
+    assert "until 2999" in shown
+    assert call("next", "-q").exit_code == 3
+    assert call("pause", "--until", "2001-01-01T00:00:00Z").exit_code == 2
+
+
 def test_show_tells_the_whole_story(call, board):
     """Texts, attempts, errors and notes."""
     board.create_task("the title", id="a", description="line one\nline two", payload={"n": 1})

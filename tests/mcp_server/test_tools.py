@@ -155,3 +155,18 @@ def test_no_argument_breaks_a_tool(session, tool):
             except AgentMeshError:
                 continue
             assert isinstance(answer, dict)
+
+
+def test_a_task_is_paused_and_its_pause_ends(do, board):
+    """By id, with an end; the status lists a few of many."""
+    do("create_task", title="t", id="a")
+    paused = do("pause", task_id="a", until="2999-01-01T00:00:00Z")
+    assert (paused["scope"], paused["name"], paused["until_at"]) == ("task", "a", "2999-01-01T00:00:00Z")
+    assert do("claim_task", agent_id="ada", task_id="a")["reason"] == "paused"
+    assert do("explain", task_id="a")["causes"][0]["kind"] == "paused"
+    assert do("resume", task_id="a") == {"resumed": True}
+    for number in range(25):
+        board.create_task("t", id=f"t{number}")
+        do("pause", task_id=f"t{number}")
+    found = do("board_status")
+    assert (len(found["pauses"]), found["more_pauses"], found["paused_tasks"]) == (20, 5, 25)

@@ -9,7 +9,8 @@ from agentmesh.patterns import overlap
 
 FINAL = ("completed", "failed", "cancelled")
 MET = {"completed": ("completed",), "failed": ("failed",), "finished": FINAL}
-REFUNDS = {"released": 20, "split": 20, "infra": 10, "quota": 10}
+CEILINGS = {"released": 20, "infra": 10, "quota": 10}
+SPLIT_REFUNDS = 20
 
 
 @dataclass
@@ -26,7 +27,9 @@ class PlainTask:
     not_before: int = 0
     fence: int = 0
     charged: int = 0
-    refunds: dict = field(default_factory=dict)
+    ends: dict = field(default_factory=dict)
+    own_failures: int = 0
+    paused: bool = False
     end: str | None = None
     ended: int = 0
     root: str | None = None
@@ -93,6 +96,7 @@ class PlainBoard:
             task
             for task in self.tasks.values()
             if self.state(task) == "pending"
+            and not task.paused
             and task.requires <= able
             and task.averse.get(agent, 0) <= self.now
             and not self.blocked_by_paths(task)
@@ -123,6 +127,7 @@ class PlainBoard:
     def finish(self, task, end, root=None, result=None):
         """End a task and tell its children."""
         task.end, task.ended, task.held, task.root, task.result = end, self.now, None, root, result
+        task.paused = False
         for child in self.children(task):
             self.doom(child, root or task.name)
 
@@ -138,26 +143,33 @@ class PlainBoard:
         task.charged += 1
         task.held = (agent, self.now + self.lease_us)
 
-    def put_back(self, task, key=None, not_before=None):
-        """End an attempt that did not finish the task."""
+    def put_back(self, task, how, not_before=None):
+        """End an attempt that did not finish the task: by its own failure, or by something that is not its fault."""
         task.held = None
-        if key and task.refunds.get(key, 0) < REFUNDS[key]:
-            task.refunds[key] = task.refunds.get(key, 0) + 1
+        task.own_failures += how == "failed"
+        if how in CEILINGS or (how == "split" and task.ends.get(how, 0) < SPLIT_REFUNDS):
             task.charged -= 1
-        if task.charged >= task.max_attempts:
+        if how in (*CEILINGS, "split"):
+            task.ends[how] = task.ends.get(how, 0) + 1
+        used_up = task.charged >= task.max_attempts
+        if used_up and task.own_failures:
             self.finish(task, "failed")
-        elif not_before is not None:
+            return
+        if not_before is not None:
             task.not_before = not_before
+        if how != "split" and (used_up or task.ends.get(how, 0) >= CEILINGS.get(how, task.max_attempts + 1)):
+            splits = {name: count for name, count in task.ends.items() if name == "split"}
+            task.paused, task.charged, task.ends = True, task.own_failures, splits
 
     def reclaim(self):
         """Take due leases back, longest due first."""
         due = [task for task in self.tasks.values() if task.held and task.held[1] <= self.now]
         for task in sorted(due, key=lambda task: (task.held[1], task.age)):
-            self.put_back(task)
+            self.put_back(task, "reclaimed")
 
     def reopen(self, task, *, cascade=False):
         """Bring a final task back, and on request what was cancelled because of it."""
-        task.end, task.root, task.charged, task.refunds = None, None, 0, {}
+        task.end, task.root, task.charged, task.ends, task.own_failures = None, None, 0, {}, 0
         opened = [task]
         for parent in opened if cascade else []:
             for child in self.children(parent):

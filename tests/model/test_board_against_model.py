@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from agentmesh.errors import CycleRefused, LeaseLost, Pruned, WrongState
 from agentmesh.model import CONDITIONS
-from tests.model.plain import FINAL, REFUNDS, PlainBoard
+from tests.model.plain import FINAL, SPLIT_REFUNDS, PlainBoard
 from tests.support.boards import open_board, violations
 from tests.support.clock import TurnableClock
 
@@ -119,7 +119,7 @@ class GraphAgainstModel(RuleBasedStateMachine):
         task = data.draw(st.sampled_from(self.held()))
         others = sorted({*self.model.tasks, *self.model.ends} - {task.name})
         parents = data.draw(st.lists(st.sampled_from(others), max_size=2, unique=True)) if others else []
-        refunded = task.refunds.get("split", 0) < REFUNDS["split"]
+        refunded = task.ends.get("split", 0) < SPLIT_REFUNDS
         expected = None
         if task.charged - refunded >= task.max_attempts:
             expected = WrongState
@@ -154,6 +154,24 @@ class GraphAgainstModel(RuleBasedStateMachine):
         count = sum(not task.end for task in self.model.tasks.values())
         assert self.board.cancel_plan("default") == count
         self.model.cancel_all()
+
+    @precondition(lambda self: self.model.tasks)
+    @rule(data=st.data())
+    def pause(self, data):
+        """An open task, held or not."""
+        task = self.any_task(data)
+        with pytest.raises(WrongState) if task.end else contextlib.nullcontext():
+            self.board.pause(task_id=task.name)
+        task.paused = not task.end
+
+    @precondition(lambda self: any(task.paused for task in self.model.tasks.values()))
+    @rule(data=st.data())
+    def unpause(self, data):
+        """Whoever paused it."""
+        names = sorted(task.name for task in self.model.tasks.values() if task.paused)
+        task = self.model.tasks[data.draw(st.sampled_from(names))]
+        assert self.board.resume(task_id=task.name) is True
+        task.paused = False
 
     @precondition(lambda self: self.model.tasks)
     @rule(data=st.data(), cascade=st.booleans())
@@ -228,7 +246,7 @@ class GraphAgainstModel(RuleBasedStateMachine):
 
     @invariant()
     def agree(self):
-        """States, urgencies, fences and charges are the same, and every promise holds on the rows."""
+        """States, urgencies, fences, charges and pauses are the same, and every promise holds on the rows."""
         if not hasattr(self, "board"):
             return
         there = self.board.list_tasks(limit=500).tasks
@@ -238,8 +256,8 @@ class GraphAgainstModel(RuleBasedStateMachine):
             state = self.model.state(plain)
             if state == "pending" and plain.not_before and task.state == "scheduled":
                 state = "scheduled"  # due, and promoted by the next claim
-            told = (task.state, task.fence, task.charged)
-            assert told == (state, plain.fence, plain.charged), (task, plain)
+            told = (task.state, task.fence, task.charged, task.paused)
+            assert told == (state, plain.fence, plain.charged, plain.paused), (task, plain)
             if task.state not in FINAL:
                 assert task.urgency == self.model.urgency(plain), (task, plain)
         assert violations(self.board) == {}
@@ -312,7 +330,7 @@ class BoardAgainstModel(GraphAgainstModel):
             self.model.put_back(task, "released")
             task.averse[agent] = self.model.now + 60_000_000
         elif verb in ("fail", "infra"):
-            self.model.put_back(task, "infra" if verb == "infra" else None, retry_at or 0)
+            self.model.put_back(task, "infra" if verb == "infra" else "failed", retry_at or 0)
         elif verb == "complete":
             self.model.finish(task, "completed", result={"by": task.fence})
         else:

@@ -127,7 +127,26 @@ DOCTORED = {
     "one hand-out too many": (
         lambda events: altered(events, "task_created", where={"task_id": "a"}, data={"max_attempts": 1}),
         "P3",
-        "a task without hand-outs left to fail",
+        "a to be paused, for it has reached a ceiling",
+    ),
+    "a failure for the deaths of agents": (
+        lambda events: altered(
+            altered(events, "task_created", where={"task_id": "a"}, data={"max_attempts": 1}),
+            "lease_reclaimed",
+            data={"state": "failed"},
+        ),
+        "P3",
+        "a, of which no attempt failed by itself, to be paused",
+    ),
+    "a hand-out of a paused task": (
+        lambda events: added(events, "paused", at=4, task_id="a", data={"scope": "task", "name": "a"}),
+        "P4",
+        "no hand-out while task a is paused",
+    ),
+    "a pause of a task that has ended": (
+        lambda events: added(events, "paused", task_id="a", data={"scope": "task", "name": "a"}),
+        "P2",
+        "a, which is completed, to stay as it is",
     ),
     "a hand-out of what must never be handed out": (
         lambda events: altered(events, "task_created", where={"task_id": "b"}, data={"max_attempts": 0}),
@@ -394,6 +413,38 @@ def test_a_charge_that_is_given_back_for_nothing_is_caught(board, history):
     said = lie(altered(history.events, "task_failed", data={"refunded": True}))
     assert "breaks P3" in said
     assert "the charge to stay" in said
+
+
+def test_a_failure_of_the_last_charge_that_fails_nothing_is_caught(board, history):
+    """P3: the task's own failure was its last."""
+    put(board, "a")
+    claimed(board, "a").fail("x")
+    doctored = altered(history.events, "task_created", data={"max_attempts": 1})
+    assert "a task without hand-outs left to fail" in lie(doctored)
+
+
+@pytest.mark.parametrize("how", ["released", "reclaimed"])
+def test_a_history_with_a_ceiling_is_legal_and_each_lie_about_it_is_caught(board, clock, history, how):
+    """P3: a task at its ceiling is paused at once, and every charge that it is owed is given back."""
+    put(board, "a", "b: a")
+    for number in range(20 if how == "released" else 3):
+        claim = claimed(board, "a", f"x{number}")
+        claim.release() if how == "released" else clock.advance(61)
+        board.reclaim_zombies()
+    board.resume(task_id="a")
+    board.pause(task_id="b", until=clock.now_us() / 1_000_000 + 5)
+    history.check()
+    clock.advance(6)
+    history.check()
+    claimed(board, "a").complete()
+    claimed(board, "b").complete()
+    events = history.events
+    history.check()
+    assert "a to be paused, for it has reached a ceiling" in lie(without(events, "paused", task_id="a"))
+    more = altered(events, "paused", where={"task_id": "a"}, data={"refunded": 7})
+    assert "charges of a to be given back" in lie(more)
+    early = altered(events, "paused", where={"task_id": "b"}, data={"until_us": clock.now_us() + 1})
+    assert "the pause of b to last until its end" in lie(early)
 
 
 def test_a_second_chance_that_no_charge_is_left_for_is_caught(board, history):

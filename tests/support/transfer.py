@@ -51,7 +51,11 @@ def furnish(board, clock):
     _use(board, clock)
     _remember(board, clock)
     board.pause(plan="main", reason=HOSTILE[1])
-    board.pause(agent="ann")
+    board.pause(agent="ann", until=clock.now_us() / 1e6 + 10**6)
+    put(board, "unwanted", "halted", plan="aside")
+    for number in range(20):
+        claimed(board, "unwanted", f"agent-{number}").release()
+    board.pause(task_id="halted", reason=HOSTILE[1], until=clock.now_us() / 1e6 + 10**6)
     board.set_claim_cap(3)
     board.set_claim_cap(1, agent="ann")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentmesh.board import breakers, dependencies, leases, paths, tasks
+from agentmesh.board import breakers, ceilings, dependencies, leases, paths, tasks
 from agentmesh.board.change import Change
 from agentmesh.board.specs import Spec
 from agentmesh.errors import InvalidArgument, WrongState
@@ -34,6 +34,7 @@ def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: boo
     else:
         left = change.move(held, "failed", charge=-refund, reason="failed for good by its holder")
     _report(change, "task_failed", held, left, refund, kind=kind)
+    ceilings.look(change, held, left, "failed", kind)
     if kind != "task":
         breakers.look(change, held)
     return left
@@ -43,10 +44,11 @@ def release(change: Change, held: Row, delay_us: int, *, avert: bool = True) -> 
     """Give the task back undone; its row as it then stands. `avert`: do not offer it to this agent for a while."""
     refund = leases.end_attempt(change, held, "released")
     until = change.now + delay_us if delay_us else None
-    left = leases.put_back(change, held, refund, not_before_us=until, reason="released too often")
+    left = leases.put_back(change, held, refund, not_before_us=until)
     if avert:
         leases.avert(change, held)
     _report(change, "task_released", held, left, refund)
+    ceilings.look(change, held, left, "released")
     return left
 
 

@@ -10,7 +10,10 @@ from agentmesh.board.budgets import UNLIMITED, Room
 from agentmesh.model import NoClaim
 from agentmesh.store.base import Row, Transaction
 
-PAUSED = NoClaim("paused", "wait", "Hand-outs are paused.")
+
+def paused(until_us: int | None) -> NoClaim:
+    """The answer to a claim that a pause stands in the way of."""
+    return NoClaim("paused", "wait", "Hand-outs are paused.", until_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,14 @@ class Bounds:
 
 def bounds(tx: Transaction, agent_id: str, plan: str | None = None) -> Bounds:
     """What an agent may be handed out now, of a plan or of any that has ready tasks."""
-    paused = {(row["scope"], row["name"]) for row in tx.fetch_all("pauses")}
-    if paused & {("board", ""), ("agent", agent_id)}:
-        return Bounds(PAUSED)
+    pauses = {(row["scope"], row["name"]): row["until_us"] for row in tx.fetch_all("pauses", now_us=tx.now)}
+    ends = [pauses[scope] for scope in (("board", ""), ("agent", agent_id)) if scope in pauses]
+    if ends:
+        return Bounds(paused(None if None in ends else max(ends)))
     capped = _capped(tx, agent_id)
     if capped is not None:
         return Bounds(capped)
-    closed = {name: PAUSED for scope, name in paused if scope == "plan"}
+    closed = {name: paused(until_us) for (scope, name), until_us in pauses.items() if scope == "plan"}
     for name, until_us in breakers.open_now(tx).items():
         closed.setdefault(name, storm(name, until_us))
     limit, rooms = UNLIMITED, dict[str, Room]()
@@ -61,6 +65,22 @@ def refusal(tx: Transaction, found: Bounds, task: Row, agent_id: str) -> NoClaim
     """Why one ready task is not handed out within these bounds; None when it may be."""
     why = found.refusal(task["plan"])
     return budgets.refusal(budgets.over(tx, task, agent_id), task) if why is None else why
+
+
+def task_pause(tx: Transaction, task: Row) -> NoClaim | None:
+    """Why a task that is marked as paused is not handed out; None when its pause has ended."""
+    pause = tx.fetch_one("task_pause_of", task_pk=task["pk"]) if task["paused"] else None
+    if pause is None or (pause["until_us"] is not None and pause["until_us"] <= tx.now):
+        return None
+    return NoClaim("paused", "wait", pause_told(pause), pause["until_us"])
+
+
+def pause_told(pause: Row) -> str:
+    """Who or what paused a task, in a sentence, and what ends the pause."""
+    if pause["ceiling"] is None:
+        return f"Task {pause['name']} was paused by {pause['agent_id']}."
+    mend = "Nothing was cancelled; find out why, then unpause the task: its count begins again."
+    return f"Task {pause['name']} is paused: {pause['reason']}. {mend}"
 
 
 def storm(plan: str, until_us: int) -> NoClaim:

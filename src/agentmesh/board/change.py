@@ -13,7 +13,7 @@ from agentmesh.board import paths, urgency
 from agentmesh.clock import Chance
 from agentmesh.errors import StoreError
 from agentmesh.jsontext import encode
-from agentmesh.model import FINAL, STATES, State
+from agentmesh.model import FINAL, STATES, Ceiling, State
 from agentmesh.store.base import Row, Transaction, Value
 
 
@@ -86,6 +86,8 @@ class Change:
         if final and (to != "completed" or task["unmet"]):
             # A completed task has open parents only if one was reopened while it ran; `unmet` counts them.
             self._left[task["pk"]] = task["urgency"]
+        if final and task["paused"]:
+            self.end_pause(task)
         counted = {"fence": task["fence"] + handed, "charged": task["charged"] + charge}
         return {**task, **moved, **counted, "holder": None, "lease_expires_us": None}
 
@@ -111,6 +113,29 @@ class Change:
             self.ready += 1
         if task["pool_pk"] is not None and "pending" in (was, to):
             self._pools.add(task["pool_pk"])
+
+    def pause_task(
+        self,
+        task: Row,
+        reason: str,
+        agent_id: str | None,
+        *,
+        until_us: int | None = None,
+        ceiling: Ceiling | None = None,
+    ) -> bool:
+        """Pause an open task; False when a pause that lasts as long was there."""
+        how: dict[str, Value] = {"reason": reason, "agent_id": agent_id, "until_us": until_us, "ceiling": ceiling}
+        if not self.tx.execute("add_task_pause", task_pk=task["pk"], now_us=self.now, **how):
+            return False
+        self.tx.execute("mark_paused", pk=task["pk"], paused=1)
+        self.pool_changed(task["pool_pk"])
+        return True
+
+    def end_pause(self, task: Row) -> None:
+        """Take the pause of a task away, which puts it back among the ready ones if it is ready."""
+        self.tx.execute("drop_task_pause", task_pk=task["pk"])
+        self.tx.execute("mark_paused", pk=task["pk"], paused=0)
+        self.pool_changed(task["pool_pk"])
 
     def pool_changed(self, pool_pk: int | None) -> None:
         """A pool's head must be found anew."""

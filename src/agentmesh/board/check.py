@@ -44,6 +44,7 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
         ("check_p6_tallies", "is a plan whose counts differ from its tasks"),
         ("check_p6_urgency", "has another urgency than its priority and what waits for it make"),
         ("check_p6_pools", "and its pool disagree on whether it is the first in it"),
+        ("check_p6_pauses", "is marked as paused and has no pause, or the other way round, or is final"),
         ("check_p6_reports", "has a result although it has not completed"),
     ),
     "P7": (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh import limits
-from agentmesh.board import bounds, breakers, budgets, heal, paths, records
+from agentmesh.board import bounds, breakers, budgets, ceilings, heal, paths, records
 from agentmesh.board.capabilities import Catalogue
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, task_row
@@ -177,6 +177,8 @@ def named_task(change: Change, task_id: str, ask: Ask) -> Handed | NoClaim | Non
         change.move(row, "pending")
         change.event("task_due", row)
         row = task_row(change.tx, task_id)
+    if row["paused"] and heal.unpause_one(change, row):
+        row = task_row(change.tx, task_id)
     refusal = _refusal(change.tx, row, ask)
     if refusal is None:
         return hand_out(change, row, ask.agent_id)
@@ -255,10 +257,13 @@ def hand_out(change: Change, row: Row, agent_id: str, *, bounded: bool = True) -
 
 def no_claim(tx: Transaction, found: Reach, pulse: Row) -> NoClaim:
     """Why an ask gets nothing, and what to do about it."""
-    why = _reason(tx, found, _counts(tx, found.ask.plan))
+    plan = tx.fetch_one("plan_by_name", name=found.ask.plan) if found.ask.plan is not None else None
+    plan_pk = plan["pk"] if plan else None
+    unknown = found.ask.plan is not None and plan is None
+    why = _reason(tx, found, {} if unknown else _counts(tx, plan_pk), plan_pk)
     if why.advice == "stop":
         return why
-    dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], why.retry_at_us]
+    dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], pulse["pause_due_us"], why.retry_at_us]
     return replace(why, retry_at_us=min((due for due in dues if due is not None and due > tx.now), default=None))
 
 
@@ -292,7 +297,7 @@ def texts(tx: Transaction, task_pk: int) -> dict[str, Any]:
 def worthwhile(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
     """Whether a claim could change anything now: a task is there for it, or something due is there to be healed."""
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
-    dues = (pulse["lease_due_us"], pulse["scheduled_due_us"])
+    dues = (pulse["lease_due_us"], pulse["scheduled_due_us"], pulse["pause_due_us"])
     return any(due is not None and due <= tx.now for due in dues) or _there_is(tx, ask, pulse, catalogue)
 
 
@@ -307,19 +312,22 @@ def available(tx: Transaction, ask: Ask, catalogue: Catalogue) -> bool:
         return True
     for due in tx.fetch_all("due_attempts", now_us=tx.now, most=limits.PAGE):
         row = task_row(tx, due["id"])
-        last = row["charged"] >= row["max_attempts"]
         frees = due["holds"] or (pulse["bounded"] and (due["reserved_pusd"] or due["reserved_tokens"]))
-        if frees or (tx.fetch_all("child_conditions", pk=row["pk"]) if last else _claimable(tx, row, ask)):
+        if frees or (_may_free(tx, row) if row["charged"] >= row["max_attempts"] else _claimable(tx, row, ask)):
             return True
     later = tx.fetch_all("due_scheduled", now_us=tx.now, most=limits.PAGE)
-    return any(_claimable(tx, task_row(tx, row["id"]), ask) for row in later)
+    if any(_claimable(tx, task_row(tx, row["id"]), ask) for row in later):
+        return True
+    unpaused = (task_row(tx, row["id"]) for row in tx.fetch_all("due_pauses", now_us=tx.now, most=limits.PAGE))
+    return any(_in_time(tx, row) and _claimable(tx, row, ask) for row in unpaused)
 
 
 def next_due(tx: Transaction, agent_id: str) -> int | None:
     """The next instant at which time alone may bring an agent a task."""
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
-    dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], averted_until(tx, agent_id)]
+    dues = [pulse["lease_due_us"], pulse["scheduled_due_us"], pulse["pause_due_us"], averted_until(tx, agent_id)]
     if pulse["bounded"]:
+        dues += [row["until_us"] for row in tx.fetch_all("pauses", now_us=tx.now)]
         dues += breakers.open_now(tx).values()
         dues.append((tx.now // DAY_US + 1) * DAY_US)  # a daily budget begins anew
     return min((due for due in dues if due is not None and due > tx.now), default=None)
@@ -338,6 +346,16 @@ def _claimable(tx: Transaction, row: Row, ask: Ask) -> bool:
         return False
     averted = tx.fetch_one("averted", task_pk=row["pk"], agent_id=ask.agent_id, now_us=tx.now)
     return averted is None and _refusal(tx, {**row, "state": "pending"}, ask) is None
+
+
+def _may_free(tx: Transaction, row: Row) -> bool:
+    """Whether the end of a task's last attempt fails the task, which may let others go, instead of pausing it."""
+    return not ceilings.guiltless(tx, row) and bool(tx.fetch_all("child_conditions", pk=row["pk"]))
+
+
+def _in_time(tx: Transaction, row: Row) -> bool:
+    """Whether a task is ready, or is so as soon as someone looks."""
+    return row["state"] == "pending" or (row["state"] == "scheduled" and int(row["not_before_us"]) <= tx.now)
 
 
 def averted_until(tx: Transaction, agent_id: str) -> int | None:
@@ -374,6 +392,9 @@ def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
     state = row["state"]
     if state in FINAL:
         return NoClaim("final", "stop", f"Task {row['id']} is {state}.")
+    paused = bounds.task_pause(tx, row)
+    if paused is not None:
+        return paused
     if ask.plan is not None and row["plan"] != ask.plan:
         raise WrongState(row["id"], state, "it belongs to another plan than the one named")
     if state == "blocked":
@@ -391,16 +412,12 @@ def _refusal(tx: Transaction, row: Row, ask: Ask) -> NoClaim | None:
     return None
 
 
-def _counts(tx: Transaction, plan: str | None) -> dict[str, int]:
-    if plan is None:
-        row = tx.fetch_one("tally_totals")
-    else:
-        found = tx.fetch_one("plan_by_name", name=plan)
-        row = tx.fetch_one("tally_of", plan_pk=found["pk"]) if found else None
+def _counts(tx: Transaction, plan_pk: int | None) -> dict[str, int]:
+    row = tx.fetch_one("tally_totals") if plan_pk is None else tx.fetch_one("tally_of", plan_pk=plan_pk)
     return {state: (row[state] or 0) if row else 0 for state in STATES}
 
 
-def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> NoClaim:
+def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int], plan_pk: int | None) -> NoClaim:
     where = f"Plan {found.ask.plan}" if found.ask.plan else "The board"
     if not any(counts.values()) and found.stop is None:
         return NoClaim("empty", "stop", f"{where} has no tasks.")
@@ -409,8 +426,13 @@ def _reason(tx: Transaction, found: Reach, counts: Mapping[str, int]) -> NoClaim
         return NoClaim("done", "stop", message)
     if found.stop is not None:
         return found.stop
-    if counts["pending"]:
+    paused = tx.fetch_one("count_paused", plan_pk=plan_pk) or {}
+    if counts["pending"] > paused["pending"]:
         return _ready_but(tx, found)
+    held_back = paused["pending"] + paused["scheduled"]
+    if held_back and not counts["in_progress"] and counts["scheduled"] == paused["scheduled"]:
+        message = f"No task is ready but those that are paused ({held_back}); explain says why they are."
+        return NoClaim("paused", "wait", message)
     if counts["in_progress"]:
         message = f"Tasks being worked on: {counts['in_progress']}; waiting for others: {counts['blocked']}."
         return NoClaim("in_progress", "wait", message)

@@ -66,8 +66,11 @@ def task(tx: Transaction, task_id: str, agent_id: str | None, able: frozenset[st
         why = f": {row['reason']}" if row["reason"] and not foreign else ""
         return Explanation(f"Task {task_id} is {row['state']}{why}.", ())
     pauses = view.pauses(row["plan"])
+    if row["state"] == "in_progress":
+        pauses += view.own_pause(row)
     if row["state"] != "blocked":
         return _explanation(f"Task {task_id} is {row['state']}.", [*pauses, view.cause(row)], 0)
+    pauses += view.own_pause(row)
     roots = tx.fetch_all("roots_of", pk=row["pk"], most=LOOKED_AT + 1)
     causes = [*pauses, *(view.cause(root) for root in roots[:LOOKED_AT])]
     summary = f"Task {task_id} is blocked: {row['unmet']} of its {row['parents']} dependencies are not met."
@@ -81,26 +84,38 @@ class _View:
         self._tx = tx
         self._agent = agent_id
         self._abilities = [able] if able is not None else known_abilities(tx, tx.now - RECENT_US)
-        self._paused = {(row["scope"], row["name"]): row["agent_id"] for row in tx.fetch_all("pauses")}
+        self._paused = {(row["scope"], row["name"]): row for row in tx.fetch_all("pauses", now_us=tx.now)}
         self._bounds = bounds.bounds(tx, agent_id or "")
 
     def pauses(self, plan: str | None = None) -> list[Cause]:
         """The pauses that bear on a plan, or on the board, each as a cause of its own."""
         found = []
-        for (scope, name), by in self._paused.items():
+        for (scope, name), row in self._paused.items():
             if (
                 scope == "board"
                 or (scope == "plan" and plan in (None, name))
                 or (scope, name) == ("agent", self._agent)
             ):
                 what = "The board" if scope == "board" else f"{scope.capitalize()} {name}"
-                found.append(Cause("paused", f"{what} was paused by {by}.", holder=by))
+                by = row["agent_id"]
+                found.append(Cause("paused", f"{what} was paused by {by}.", holder=by, until_us=row["until_us"]))
         return found
+
+    def own_pause(self, row: Row, waiting: int = 0) -> list[Cause]:
+        """The pause of a task itself, if it is paused."""
+        pause = bounds.task_pause(self._tx, row)
+        return (
+            [Cause("paused", pause.message, row["id"], waiting, until_us=pause.retry_at_us)]
+            if pause is not None
+            else []
+        )
 
     def cause(self, row: Row) -> Cause:
         """Why one task that waits for no other does not move."""
         behind = self._tx.fetch_one("count_behind", pk=row["pk"])
         waiting = behind["behind"] if behind else 0
+        if row["state"] in ("pending", "scheduled") and (paused := self.own_pause(row, waiting)):
+            return paused[0]
         by_state: dict[str, Callable[[Row, int], Cause]] = {
             "in_progress": self._worked_on,
             "scheduled": self._scheduled,
@@ -143,8 +158,12 @@ class _View:
         return ahead_us if ahead_us >= STEP_US else 0
 
     def _ready(self, row: Row, waiting: int) -> Cause:
-        if self._paused.keys() & {("board", ""), ("plan", row["plan"])}:
-            return Cause("paused", f"{row['id']} is ready, but hand-outs are paused.", row["id"], waiting)
+        over = [pause for key, pause in self._paused.items() if key in (("board", ""), ("plan", row["plan"]))]
+        if over:
+            ends = [pause["until_us"] for pause in over]
+            until_us = None if None in ends else max(ends)
+            message = f"{row['id']} is ready, but hand-outs are paused."
+            return Cause("paused", message, row["id"], waiting, until_us=until_us)
         bounded = bounds.refusal(self._tx, self._bounds, row, self._agent or "")
         if bounded is not None:
             message = f"{row['id']} is ready, but not handed out: {bounded.message}"

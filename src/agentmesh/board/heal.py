@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmesh.board import dependencies, leases
+from agentmesh.board import ceilings, dependencies, leases
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row
 from agentmesh.model import Lease
@@ -12,12 +12,14 @@ BATCH = 50
 
 
 def heal(change: Change, pulse: Row) -> bool:
-    """Reclaim due leases and promote due tasks, one batch each; whether a batch was full, so that more may be due."""
+    """Reclaim due leases, promote due tasks, end due pauses, one batch each; whether one was full: more may be due."""
     more = False
     if pulse["lease_due_us"] is not None and pulse["lease_due_us"] <= change.now:
         more = len(reclaim(change)) == BATCH
     if pulse["scheduled_due_us"] is not None and pulse["scheduled_due_us"] <= change.now:
         more = promote(change) == BATCH or more
+    if pulse["pause_due_us"] is not None and pulse["pause_due_us"] <= change.now:
+        more = unpause(change) == BATCH or more
     return more
 
 
@@ -51,6 +53,7 @@ def take_back(change: Change, held: Row, why: str) -> None:
     )
     if left["state"] == "failed":
         dependencies.ended(change, held, "failed")
+    ceilings.look(change, held, left, "reclaimed")
 
 
 def promote(change: Change) -> int:
@@ -62,3 +65,31 @@ def promote(change: Change) -> int:
             change.move(row, "pending")
             change.event("task_due", row)
     return len(rows)
+
+
+def unpause(change: Change) -> int:
+    """End the pauses of tasks whose time is over; how many were looked at."""
+    rows = change.tx.fetch_all("due_pauses", now_us=change.now, most=BATCH)
+    for due_row in rows:
+        unpause_one(change, locked_row(change.tx, due_row["id"]))
+    return len(rows)
+
+
+def unpause_one(change: Change, task: Row) -> bool:
+    """End the pause of one task, if its time is over."""
+    pause = change.tx.fetch_one("task_pause_of", task_pk=task["pk"])
+    if pause is None or pause["until_us"] is None or pause["until_us"] > change.now:
+        return False
+    end_pause(change, task, None)
+    return True
+
+
+def end_pause(change: Change, task: Row, agent_id: str | None) -> None:
+    """Let a paused task be handed out again, at once if its time has come."""
+    change.end_pause(task)
+    change.event("resumed", task, agent_id=agent_id, scope="task", name=task["id"])
+    if task["state"] == "scheduled" and task["not_before_us"] <= change.now:
+        change.move(task, "pending")
+        change.event("task_due", task)
+    elif task["state"] == "pending":
+        change.ready += 1

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
-from agentmesh.board import budgets, paths
+from agentmesh.board import budgets, ceilings, paths
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import ready_state, task_row
 from agentmesh.errors import HoldExhausted, LeaseLost, TaskCancelled
 from agentmesh.model import FailureKind, Lease, Outcome
-from agentmesh.rules import AVERSION_US, JITTER_BITS, REFUND_CEILING, WASTED, refund_key, retry_delay_us
+from agentmesh.rules import AVERSION_US, JITTER_BITS, SPLIT_REFUNDS, WASTED, retry_delay_us, uncharged
 from agentmesh.store.base import Row, Transaction
 
 
@@ -117,11 +117,15 @@ def end_open_attempt(change: Change, task: Row, outcome: Outcome) -> None:
 
 
 def put_back(
-    change: Change, row: Row, refund: int, *, not_before_us: int | None = None, reason: str | None = None
+    change: Change, row: Row, refund: int, *, not_before_us: int | None = None, reason: str = "max_attempts used up"
 ) -> Row:
-    """Make a task claimable again after an attempt that did not finish it, or failed with no hand-outs left."""
-    if row["charged"] - refund >= row["max_attempts"]:
-        return change.move(row, "failed", charge=-refund, reason=reason or "max_attempts used up")
+    """Make a task claimable again after an attempt that did not finish it.
+
+    With no hand-outs left it fails, if an attempt has failed by the task's own fault; else it stays open, and
+    `ceilings.look` pauses it.
+    """
+    if row["charged"] - refund >= row["max_attempts"] and not ceilings.guiltless(change.tx, row):
+        return change.move(row, "failed", charge=-refund, reason=reason)
     to = ready_state(row, change.now, not_before_us=not_before_us)
     return change.move(row, to, charge=-refund, not_before_us=not_before_us)
 
@@ -138,10 +142,9 @@ def avert(change: Change, row: Row) -> None:
 
 
 def _refund(change: Change, row: Row, outcome: Outcome, kind: FailureKind | None) -> int:
-    key = refund_key(outcome, kind)
-    if key is None or not row["attempt_charged"]:
+    if not row["attempt_charged"]:
         return 0
-    before = change.tx.fetch_one(
-        "refunds", task_pk=row["pk"], opened_fence=row["opened_fence"], outcome=outcome, kind=kind or ""
-    )
-    return int(before is not None and before["refunds"] < REFUND_CEILING[key])
+    if outcome != "split":
+        return int(uncharged(outcome, kind) is not None)
+    before = change.tx.fetch_one("count_ends", task_pk=row["pk"], after=row["opened_fence"], outcome=outcome, kind=None)
+    return int(before is not None and before["ends"] < SPLIT_REFUNDS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentmesh.board import budgets, dependencies
+from agentmesh.board import budgets, dependencies, heal
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import locked_row, ready_state, task_row
-from agentmesh.errors import NotFound, WrongState
+from agentmesh.errors import InvalidArgument, NotFound, WrongState
 from agentmesh.model import FINAL, PauseScope
 from agentmesh.rules import is_met
-from agentmesh.store.base import Row
+from agentmesh.store.base import Row, Value
 
 
 def cancel_task(change: Change, task_id: str, reason: str | None, agent_id: str) -> bool:
@@ -61,22 +61,48 @@ def reopen(change: Change, task_id: str, agent_id: str, *, cascade: bool) -> Non
                 reopened.append(child)
 
 
-def pause(change: Change, scope: PauseScope, name: str, reason: str, agent_id: str) -> dict[str, Any]:
-    """Stop hand-outs for the board, a plan or an agent, unless they are stopped; the pause as it stands, as a row.
+def pause(
+    change: Change, scope: PauseScope, name: str, *, reason: str, agent_id: str, until_us: int | None
+) -> dict[str, Any]:
+    """Stop hand-outs of the board, a plan or a task, or to an agent; the pause as it stands, as a row.
+
+    Where they are stopped already, the pause that lasts longer stays.
 
     Raises:
-        NotFound: there is no such plan.
+        InvalidArgument: the end is not in the future.
+        NotFound: there is no such plan or task.
+        WrongState: the task is final.
     """
+    if until_us is not None and until_us <= change.now:
+        raise InvalidArgument("until", "must be in the future", hint="Name a later instant, or none.")
+    told: dict[str, Any] = {"scope": scope, "name": name} | ({} if until_us is None else {"until_us": until_us})
+    if scope == "task":
+        row = locked_row(change.tx, name)
+        if row["state"] in FINAL:
+            raise WrongState(name, row["state"], "only an open task is paused")
+        heal.unpause_one(change, row)  # a pause whose end has passed ends before the new one begins
+        if change.pause_task(row, reason, agent_id, until_us=until_us):
+            change.event("paused", row, agent_id=agent_id, **told)
+        return dict(change.tx.fetch_one("task_pause_of", task_pk=row["pk"]) or {})
     if scope == "plan" and change.tx.fetch_one("plan_by_name", name=name) is None:
         raise NotFound("plan", name)
-    if change.tx.execute("add_pause", scope=scope, name=name, reason=reason, agent_id=agent_id, now_us=change.now):
-        change.event("paused", agent_id=agent_id, scope=scope, name=name)
-    rows = change.tx.fetch_all("pauses")
+    change.tx.execute("sweep_pauses", now_us=change.now)
+    how: dict[str, Value] = {"reason": reason, "agent_id": agent_id, "until_us": until_us}
+    if change.tx.execute("add_pause", scope=scope, name=name, now_us=change.now, **how):
+        change.event("paused", agent_id=agent_id, **told)
+    rows = change.tx.fetch_all("pauses", now_us=change.now)
     return next(dict(row) for row in rows if (row["scope"], row["name"]) == (scope, name))
 
 
 def resume(change: Change, scope: PauseScope, name: str, agent_id: str) -> bool:
-    """Let hand-outs go on, after a storm of failures too; False when they were not paused."""
+    """Let hand-outs go on, after a storm of failures too; False when they were not paused.
+
+    Raises:
+        NotFound: there is no such task.
+    """
+    if scope == "task":
+        return _resume_task(change, name, agent_id)
+    change.tx.execute("sweep_pauses", now_us=change.now)
     dropped = change.tx.execute("drop_pause", scope=scope, name=name)
     found = change.tx.fetch_one("plan_by_name", name=name) if scope == "plan" else None
     if not (found and change.tx.execute("close_breaker", plan_pk=found["pk"], now_us=change.now)) and not dropped:
@@ -99,6 +125,14 @@ def clear_cap(change: Change, agent: str, agent_id: str) -> bool:
         return False
     change.event("claim_cap_cleared", agent_id=agent_id, name=agent)
     change.ready += budgets.ready_tasks(change.tx)
+    return True
+
+
+def _resume_task(change: Change, task_id: str, agent_id: str) -> bool:
+    row = locked_row(change.tx, task_id)
+    if not row["paused"] or heal.unpause_one(change, row):
+        return False
+    heal.end_pause(change, row, agent_id)
     return True
 
 

@@ -57,6 +57,7 @@ def task(row: Row, **more: Any) -> Task:
         holder=row["holder"],
         lease_expires_us=row["lease_expires_us"],
         unmet=row["unmet"],
+        paused=bool(row["paused"]),
         reason=row["reason"],
         **more,
     )
@@ -112,6 +113,8 @@ def pause(row: Row) -> Pause:
         reason=row["reason"],
         agent_id=row["agent_id"],
         since_us=row["since_us"],
+        until_us=row["until_us"],
+        ceiling=row["ceiling"],
     )
 
 

@@ -6,10 +6,14 @@ from agentmesh.board import breakers, records
 from agentmesh.model import STATES, PlanStatus, State, Status
 from agentmesh.store.base import Row, Transaction
 
+PAUSES_SHOWN = 100
+"""How many paused tasks a status lists."""
+
 
 def status(tx: Transaction) -> Status:
     """Counts by state and plan, what is paused, what time will change next."""
-    pauses = tuple(records.pause(row) for row in tx.fetch_all("pauses"))
+    rows = tx.fetch_all("pauses", now_us=tx.now) + tx.fetch_all("task_pauses", now_us=tx.now, most=PAUSES_SHOWN)
+    pauses = tuple(records.pause(row) for row in rows)
     paused = {pause.name for pause in pauses if pause.scope == "plan"}
     storms = breakers.open_now(tx)
     plans = tuple(
@@ -26,7 +30,11 @@ def status(tx: Transaction) -> Status:
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     bounds = tx.fetch_one("event_bounds") or {}
     due = tx.fetch_one("count_due", now_us=tx.now)
-    dues = [at for at in (pulse["lease_due_us"], pulse["scheduled_due_us"]) if at is not None]
+    held_back = tx.fetch_one("count_paused_tasks", now_us=tx.now)
+    ends = [row["until_us"] for row in rows if row["scope"] != "task"]
+    dues = [
+        at for at in (pulse["lease_due_us"], pulse["scheduled_due_us"], pulse["pause_due_us"], *ends) if at is not None
+    ]
     return Status(
         counts={state: sum(plan.counts[state] for plan in plans) for state in STATES},
         plans=plans,
@@ -35,6 +43,7 @@ def status(tx: Transaction) -> Status:
         leases_due=due["due"] if due else 0,
         next_due_us=min(dues, default=None),
         now_us=tx.now,
+        paused_tasks=held_back["paused"] if held_back else 0,
     )
 
 

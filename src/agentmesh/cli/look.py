@@ -26,7 +26,7 @@ CAUSE_STYLES = {
     "ready": "cyan",
     "in_progress": "yellow",
 }
-ENDING = ("clock", "scheduled", "storm", "budget")
+ENDING = ("clock", "scheduled", "storm", "budget", "paused")
 """Causes that pass by themselves, at an instant that is known."""
 
 
@@ -57,7 +57,11 @@ def show_status(screen: Screen, status: Status, money: Money) -> None:
     for pause in status.pauses:
         what = "the board" if pause.scope == "board" else f"{pause.scope} {pause.name}"
         why = f": {pause.reason}" if pause.reason else ""
-        screen.line((f"paused: {what}", "bold magenta"), f" since {instant(pause.since_us)}{why}")
+        until = f" until {instant(pause.until_us)}" if pause.until_us is not None else ""
+        screen.line((f"paused: {what}", "bold magenta"), f" since {instant(pause.since_us)}{until}{why}")
+    listed = sum(pause.scope == "task" for pause in status.pauses)
+    if status.paused_tasks > listed:
+        screen.line((f"and {count(status.paused_tasks - listed, 'more paused task')}", "dim"))
     for plan in status.plans:
         if plan.storm_until_us is not None:
             left = duration(plan.storm_until_us - status.now_us)
@@ -102,6 +106,8 @@ def show_causes(screen: Screen, explanation: Explanation) -> None:
             f": {cause.message}{until}",
             (behind, "dim"),
         )
+        if cause.kind == "paused" and cause.task_id is not None:
+            screen.line((f"    Next: agentmesh unpause --task {cause.task_id}", "dim"))
     if explanation.more:
         screen.line((f"  and {count(explanation.more, 'more cause')}", "dim"))
 

@@ -117,7 +117,10 @@ def _picture(view: View, screen: Screen) -> RenderableType:
 
 def _counts(status: Status) -> Line:
     counts: list[Part] = [(f"{status.counts[s]} {s}  ", STYLES[s]) for s in STATES if status.counts.get(s)]
-    paused: list[Part] = [("PAUSED", "bold magenta")] if status.pauses else []
+    stopped = any(pause.scope != "task" for pause in status.pauses)
+    paused: list[Part] = [("PAUSED", "bold magenta")] if stopped else []
+    if status.paused_tasks:
+        paused.append((f"{status.paused_tasks} paused", "bold magenta"))
     return [*(counts or ["The board is empty."]), *paused]
 
 

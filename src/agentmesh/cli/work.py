@@ -37,6 +37,7 @@ NEXT_STEPS = {
     "claim_cap": "`agentmesh cap list` shows the caps.",
     "clock": "`agentmesh doctor` says by how much.",
     "storm": "`agentmesh unpause --plan NAME` ends the pause at once.",
+    "paused": "`agentmesh status` shows what is paused; `agentmesh unpause` ends a pause.",
 }
 
 

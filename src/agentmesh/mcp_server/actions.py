@@ -52,6 +52,7 @@ PARTS: Final = tuple(replace(argument, about="") for argument in TASK if argumen
 NAME_IT: Final = "Call heartbeat with this task_id before you begin: its lease is renewed from then on."
 RESUME_IT: Final = "You hold these tasks: claim one by its task_id with resume=true, then do it."
 BUDGETS_SHOWN: Final = 20
+PAUSES_SHOWN: Final = 20
 RARE: Final = frozenset({"reserved_usd", "reserved_tokens", "unpriced"})
 """What is said of a budget only where there is any."""
 
@@ -158,6 +159,8 @@ def board_status(call: Call, _: Arguments) -> Document:
     """Show the counts and the budgets."""
     budgets = call.board.budgets.list()
     found = document(call.board.status())
+    if len(pauses := found.get("pauses", ())) > PAUSES_SHOWN:
+        found |= {"pauses": pauses[:PAUSES_SHOWN], "more_pauses": len(pauses) - PAUSES_SHOWN}
     if budgets:
         found["budgets"] = [_stand(budget) for budget in budgets[:BUDGETS_SHOWN]]
     if len(budgets) > BUDGETS_SHOWN:

@@ -389,8 +389,16 @@ TABLE: Final = (
     ),
     Tool(
         "pause",
-        "Stop hand-outs: of the board, or of one plan or agent.",
-        (Argument("plan"), Argument("agent"), Argument("reason"), AGENT_ID, REQUEST_ID),
+        "Stop hand-outs: of the board, or of one plan, agent or task.",
+        (
+            Argument("plan"),
+            Argument("agent"),
+            Argument("task_id"),
+            Argument("until", about="RFC 3339"),
+            Argument("reason"),
+            AGENT_ID,
+            REQUEST_ID,
+        ),
         actions.pause,
         REPEATABLE,
         LEAD,
@@ -398,7 +406,7 @@ TABLE: Final = (
     Tool(
         "resume",
         "End a pause.",
-        (Argument("plan"), Argument("agent"), AGENT_ID),
+        (Argument("plan"), Argument("agent"), Argument("task_id"), AGENT_ID),
         actions.resume,
         REPEATABLE,
         LEAD,

@@ -50,6 +50,8 @@ def why(witness: Witness, task: Task) -> Why:
         "failed": _failed,
         "cancelled": _cancelled,
     }
+    if task.paused and task.state == "scheduled":
+        return _pending(witness, task)
     return by_state[task.state](witness, task)
 
 
@@ -111,7 +113,8 @@ def _cause(witness: Witness, cause: Cause) -> Why:
     """A cause of waiting as the board explains it, with its event."""
     message = cause.message.rstrip(".")
     kinds = CAUSED_BY.get(cause.kind, ())
-    event = next((event for event in reversed(witness.history) if event.kind in kinds), None)
+    told = (event for event in reversed(witness.history) if event.kind in kinds)
+    event = next((event for event in told if event.task_id in (None, cause.task_id) or cause.kind != "paused"), None)
     if event is None and cause.task_id and not kinds:
         event = witness.moved(cause.task_id)
     return Why(message[0].lower() + message[1:] if kinds else message, (event,) if event else ())

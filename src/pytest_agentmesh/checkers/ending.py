@@ -131,7 +131,7 @@ def _entries(replay: Replay, rows: Rows) -> None:
 
 def _whole(replay: Replay, rows: Rows) -> None:
     """Gates and money: what only a history that begins with its board can tell."""
-    pauses, caps = frozenset(replay.gates.pauses), replay.gates.caps
+    pauses, caps = replay.gates.there(rows.now_us), replay.gates.caps
     hold(pauses == rows.pauses, "P4", f"pauses {_few(map(str, pauses))}", f"{_few(map(str, rows.pauses))}")
     hold(caps == rows.caps, "P8", f"claim caps {caps}", f"{dict(rows.caps)}")
     _usage(replay, rows)

@@ -16,7 +16,7 @@ class Gates:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self.pauses: set[tuple[str, str]] = set()
+        self.pauses: dict[tuple[str, str], int | None] = {}
         self.breakers: dict[str, tuple[int, int]] = {}
         self.caps: dict[str, int] = {}
 
@@ -24,9 +24,9 @@ class Gates:
         """Follow an event that opens or closes a gate."""
         data = event.data
         if event.kind == "paused":
-            self.pauses.add((data["scope"], data["name"]))
+            self._pause(event)
         elif event.kind == "resumed":
-            self.pauses.discard((data["scope"], data["name"]))
+            self.pauses.pop((data["scope"], data["name"]), None)
             if data["scope"] == "plan":
                 self.breakers.pop(data["name"], None)
         elif event.kind == "breaker_opened":
@@ -36,6 +36,21 @@ class Gates:
             self.caps[data["name"]] = data["most"]
         elif event.kind == "claim_cap_cleared":
             self.caps.pop(data["name"], None)
+
+    def paused(self, scope: str, name: str, now_us: int) -> bool:
+        """Whether a pause lasts at an instant."""
+        until_us = self.pauses.get((scope, name), now_us)
+        return until_us is None or until_us > now_us
+
+    def there(self, now_us: int) -> frozenset[tuple[str, str]]:
+        """The pauses that rows show at an instant: those that last, and those of tasks whose end is not told yet."""
+        return frozenset(key for key in self.pauses if key[0] == "task" or self.paused(*key, now_us))
+
+    def _pause(self, event: Event) -> None:
+        key, until_us = (event.data["scope"], event.data["name"]), event.data.get("until_us")
+        ends = until_us is None or until_us > event.at_us
+        hold(ends, "P4", "a pause that lasts for a while", "one that is over at once")
+        self.pauses[key] = until_us
 
     def pass_through(self, event: Event, held: Iterable[PlainAttempt]) -> None:
         """Go on if nothing stops the hand-out that an event tells of.
@@ -48,8 +63,10 @@ class Gates:
             ("board", "", "the board"),
             ("plan", plan, f"plan {plan}"),
             ("agent", agent, f"agent {agent}"),
+            ("task", event.task_id or "", f"task {event.task_id}"),
         ):
-            hold((scope, name) not in self.pauses, "P4", f"no hand-out while {words} is paused", _handed(event))
+            free = not self.paused(scope, name, event.at_us)
+            hold(free, "P4", f"no hand-out while {words} is paused", _handed(event))
         storm = f"no hand-out while the breaker of plan {plan} is open"
         until_us, length_us = self.breakers.get(plan, (0, 0))
         left_us = until_us - event.at_us

@@ -12,8 +12,10 @@ from pytest_agentmesh.checkers.money import Money
 from pytest_agentmesh.checkers.tasks import Graph, PlainAttempt, PlainTask
 from pytest_agentmesh.checkers.verdict import Violation, at, hold
 
-REFUNDS: Final = {"released": 20, "split": 20, "infra": 10, "quota": 10}
-"""How often each of these ends gives its charge back in the life of a task."""
+CEILINGS: Final = {"released": 20, "infra": 10, "quota": 10}
+"""These ends always give their charge back, and so many of them pause the task."""
+SPLITS: Final = 20
+"""How often a split gives its charge back in the life of a task."""
 
 
 class Leases:
@@ -102,8 +104,8 @@ class Leases:
     def _refund(self, event: Event, task: PlainTask, attempt: PlainAttempt, key: str) -> None:
         told = bool(event.data["refunded"])
         if task.known:
-            due = task.refunds[key] < REFUNDS.get(key, 0)
-            words = f"{task.refunds[key]} of {REFUNDS.get(key, 0)} charges were given back for {key}"
+            due = key in CEILINGS or (key == "split" and task.refunds[key] < SPLITS)
+            words = f"{task.refunds[key]} charges were given back for {key}"
             hold(told == due, "P3", "the charge to be given back" if due else "the charge to stay", words)
         if told:
             attempt.charged = False

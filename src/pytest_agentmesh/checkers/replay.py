@@ -15,7 +15,7 @@ from agentmesh.model import Event
 from pytest_agentmesh.checkers.entries import Entries
 from pytest_agentmesh.checkers.gates import Gates
 from pytest_agentmesh.checkers.ground import Ground
-from pytest_agentmesh.checkers.leases import Leases
+from pytest_agentmesh.checkers.leases import CEILINGS, Leases
 from pytest_agentmesh.checkers.money import WARNINGS, Money
 from pytest_agentmesh.checkers.rows import Rows
 from pytest_agentmesh.checkers.tasks import Graph, PlainAttempt, PlainTask
@@ -50,6 +50,7 @@ class Replay:
         self.clock_set_back: list[int] = []
         self._doomed: dict[str, Doom] = {}
         self._promised: set[str] = set()
+        self._at_ceiling: str | None = None
         self._last: Event | None = None
 
     def run(self) -> None:
@@ -90,6 +91,10 @@ class Replay:
     def _before(self, event: Event | None) -> None:
         """What the events so far have made due must come before others."""
         self.money.before(event)
+        name, self._at_ceiling = self._at_ceiling, None
+        if name is not None:
+            next_ = event is not None and (event.kind, event.task_id) == ("paused", name) and "ceiling" in event.data
+            hold(next_, "P3", f"{name} to be paused, for it has reached a ceiling", "it was left as it is")
         if self._promised and (event is None or event.kind != "task_created"):
             raise Violation("P4", "every dependency to be on the board", f"{min(self._promised)} was never created")
         if self._doomed and (event is None or event.kind not in CASCADE):
@@ -163,14 +168,15 @@ class Replay:
         self._finish(event, self.leases.task(event), "completed")
 
     def _failed(self, event: Event) -> None:
-        task = self.leases.task(event)
-        self.leases.end(event, "failed", kind=event.data["kind"])
-        self._put_back(event, task, for_good=True)
+        task, kind = self.leases.task(event), event.data["kind"]
+        self.leases.end(event, "failed", kind=kind)
+        task.own_failures += kind == "task"
+        self._put_back(event, task, kind, for_good=True)
 
     def _released(self, event: Event) -> None:
         task = self.leases.task(event)
         self.leases.end(event, "released")
-        self._put_back(event, task)
+        self._put_back(event, task, "released")
 
     def _split(self, event: Event) -> None:
         task = self.leases.task(event)
@@ -194,7 +200,7 @@ class Replay:
             )
         attempt.expires_us = due_us
         self.leases.end(event, "reclaimed")
-        self._put_back(event, task)
+        self._put_back(event, task, "reclaimed")
 
     def _cancelled(self, event: Event) -> None:
         task, root = self.leases.task(event), event.data.get("root")
@@ -218,9 +224,11 @@ class Replay:
         while (parent := self.graph.impossible(task)) is not None:
             self._pruned_edge(task, parent)
         task.phase, task.charged, task.weak = "open", 0, True
+        task.opened_fence = task.fence or 0
         if task.timing == "scheduled":
             task.timing = None
         task.refunds.clear()
+        task.own_failures = 0
         for child, _ in self.graph.children(task.id):
             child.weak = True
 
@@ -276,6 +284,33 @@ class Replay:
     def _by_holder(self, event: Event) -> None:
         self.leases.held(event)
 
+    def _paused(self, event: Event) -> None:
+        """A pause; at a ceiling, it gives back all charges of a task but those of its own failures."""
+        self.gates.take(event)
+        if event.task_id is None:
+            return
+        task = self.leases.task(event)
+        hold(not task.final, "P2", f"{task.id}, which is {task.phase}, to stay as it is", "it was paused")
+        if "ceiling" not in event.data:
+            return
+        excused = [one for one in task.attempts.values() if one.charged and one.fence > task.opened_fence]
+        excused = [one for one in excused if one.outcome and (one.outcome, one.kind) != ("failed", "task")]
+        told = event.data["refunded"]
+        if task.known:
+            hold(len(excused) == told, "P3", f"{len(excused)} charges of {task.id} to be given back", f"{told} were")
+        for attempt in excused:
+            attempt.charged = False
+        task.charged = None if task.charged is None else task.charged - told
+        splits = task.refunds["split"]
+        task.refunds.clear()
+        task.refunds["split"] = splits
+
+    def _unpaused(self, event: Event) -> None:
+        if event.task_id is not None and event.agent_id is None:
+            over = not self.gates.paused("task", event.task_id, event.at_us)
+            hold(over, "P4", f"the pause of {event.task_id} to last until its end", "it ended before")
+        self.gates.take(event)
+
     # What happens to the rest of the board
 
     def _used(self, event: Event) -> None:
@@ -307,15 +342,20 @@ class Replay:
 
     # How tasks go on
 
-    def _put_back(self, event: Event, task: PlainTask, *, for_good: bool = False) -> None:
-        """After an attempt that did not finish it, a task is open again, or failed with no hand-outs left."""
+    def _put_back(self, event: Event, task: PlainTask, how: str, *, for_good: bool = False) -> None:
+        """After an attempt that did not finish it, a task is open again, failed, or at a ceiling and to be paused."""
         state, most = event.data["state"], self._most(event, task)
         if task.charged is not None and most is not None:
             used = f"{task.charged} of {most} hand-outs are used up, and {task.id} is {state}"
+            used_up = task.charged >= most
             if state == "failed":
-                hold(for_good or task.charged >= most, "P3", "a task with hand-outs left to be tried again", used)
+                hold(for_good or used_up, "P3", "a task with hand-outs left to be tried again", used)
+                blamed = for_good or task.own_failures > 0 or not task.known
+                hold(blamed, "P3", f"{task.id}, of which no attempt failed by itself, to be paused", "it failed")
             else:
-                hold(task.charged < most, "P3", "a task without hand-outs left to fail", used)
+                hold(not (used_up and task.own_failures), "P3", "a task without hand-outs left to fail", used)
+            if state != "failed" and task.known and (used_up or task.refunds[how] >= CEILINGS.get(how, most + 1)):
+                self._at_ceiling = task.id
         if state == "failed":
             self._finish(event, task, "failed")
             return
@@ -331,8 +371,9 @@ class Replay:
             hold(state != "blocked", "P4", f"{task.id} to be free: nothing holds it", "it is blocked")
 
     def _finish(self, event: Event, task: PlainTask, end: str, root: str | None = None) -> None:
-        """A task has ended; whoever waits for another end of it can never run."""
+        """A task has ended, and its pause with it; whoever waits for another end of it can never run."""
         task.phase = end
+        self.gates.pauses.pop(("task", task.id), None)
         for child, _ in self.graph.children(task.id):
             if not child.final and self.graph.impossible(child) is not None:
                 self._doom(event, child, root or task.id)
@@ -387,7 +428,9 @@ class Replay:
         "budget_cleared": lambda self, event: self.money.clear(event),
         **dict.fromkeys(WARNINGS, lambda self, event: self.money.warn(event)),
         **dict.fromkeys(
-            ("paused", "resumed", "breaker_opened", "claim_cap_set", "claim_cap_cleared"),
+            ("breaker_opened", "claim_cap_set", "claim_cap_cleared"),
             lambda self, event: self.gates.take(event),
         ),
+        "paused": _paused,
+        "resumed": _unpaused,
     }

@@ -42,7 +42,10 @@ def look(board: Board) -> Rows:
         tasks=found,
         attempts={(attempt.task_id, attempt.fence): attempt for attempt in held},
         workspaces={plan.plan: plan.workspace for plan in status.plans},
-        pauses=frozenset((pause.scope, pause.name) for pause in status.pauses),
+        pauses=frozenset(
+            [(pause.scope, pause.name) for pause in status.pauses if pause.scope != "task"]
+            + [("task", name) for name, task in found.items() if task.paused]
+        ),
         caps={cap.agent_id or "": cap.most for cap in board.claim_caps()},
         entries={(entry.namespace, entry.key): entry for entry in pages.entries(board)},
         budgets=tuple(board.budgets.list()),

@@ -60,6 +60,8 @@ class PlainTask:
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     refunds: Counter[str] = field(default_factory=Counter)
+    own_failures: int = 0
+    opened_fence: int = 0
     open: PlainAttempt | None = None
     attempts: dict[int, PlainAttempt] = field(default_factory=dict)
     last_seq: int = 0

@@ -28,7 +28,7 @@ PAST_US: Final = 1_000_000
 """How long past its lease a stalled agent stands still."""
 IDLE_US: Final = 60_000_000
 """How long one stands still that has no lease."""
-TIMED: Final = frozenset({"released", "storm", "budget"})
+TIMED: Final = frozenset({"released", "storm", "budget", "paused"})
 """Reasons for no claim that end at an instant of their own, which no lease and no task is due at."""
 
 

@@ -53,7 +53,9 @@ def _of_board(story: Story) -> Iterator[Moment]:
         data = event.data
         if event.kind in ("paused", "resumed"):
             what = " ".join(filter(None, (data["scope"], data["name"])))
-            yield Moment(event.at_us, event.seq, "=", f"{what} was {event.kind} by {event.agent_id}")
+            by = f" by {event.agent_id}" if event.agent_id else ""
+            ceiling = f", {data['count']} times {data['ceiling']}" if "ceiling" in data else ""
+            yield Moment(event.at_us, event.seq, "=", f"{what} was {event.kind}{by}{ceiling}")
         elif event.kind == "breaker_opened":
             stops = f"plan {event.plan} stops after a storm of failures, for {words(data['until_us'] - event.at_us)}"
             yield Moment(event.at_us, event.seq, "=", stops)

@@ -19,6 +19,8 @@ INSERTS = (
     "import_attempt",
     "import_note",
     "add_pause",
+    "add_task_pause",
+    "mark_paused",
     "put_cap",
     "put_budget",
     "import_entry",

@@ -115,7 +115,7 @@ class _Exporting:
             after = tuple(rows[-1][f"key_{place}"] for place, _ in enumerate(after))
 
     def _wish(self, kind: Kind) -> dict[str, int]:
-        timed = {"now_us": self._tx.now} if kind.name in ("entry", "entry_tombstone") else {}
+        timed = {"now_us": self._tx.now} if kind.name in ("pause", "entry", "entry_tombstone") else {}
         return {"most": kind.rows, **timed}
 
 

@@ -14,10 +14,11 @@ from typing import Any, Final, get_args
 from agentmesh import limits
 from agentmesh.board import specs
 from agentmesh.errors import InvalidArgument
-from agentmesh.model import CONDITIONS, FINAL, STATES, FailureKind, Outcome, PauseScope
+from agentmesh.model import CONDITIONS, FINAL, STATES, Ceiling, FailureKind, Outcome
 
 FORMAT: Final = "agentmesh-export"
-VERSION: Final = 1
+VERSION: Final = 2
+"""2: pauses of tasks, and the ends of pauses."""
 LONGEST: Final = 4 * 1024 * 1024
 """No line is longer, in bytes: the longest that a board can give has an artifact of 1 MiB in base64."""
 
@@ -159,6 +160,7 @@ KINDS: Final = (
             "ended_us": _or_none(INSTANT),
             "opened_fence": COUNT,
             "opened_us": _or_none(INSTANT),
+            "excused_fence": COUNT,
             "reason": _or_none(LONG),
             "root": _or_none(_row),
             "description": _or_none(LONG),
@@ -206,11 +208,26 @@ KINDS: Final = (
         1000,
         ("", ""),
         {
-            "scope": _word(*get_args(PauseScope)),
+            "scope": _word("board", "plan", "agent"),
             "name": NAME_OR_NONE,
             "reason": LONG,
             "agent_id": NAME,
             "since_us": INSTANT,
+            "until_us": _or_none(INSTANT),
+        },
+    ),
+    Kind(
+        "task_pause",
+        "export_task_pauses",
+        1000,
+        (-1,),
+        {
+            "task": _row,
+            "reason": LONG,
+            "agent_id": _or_none(NAME),
+            "since_us": INSTANT,
+            "until_us": _or_none(INSTANT),
+            "ceiling": _or_none(_word(*get_args(Ceiling))),
         },
     ),
     Kind("cap", "export_caps", 1000, (None,), {"agent_id": NAME_OR_NONE, "most": _whole(1, limits.ATTEMPTS)}),
@@ -320,9 +337,28 @@ KINDS: Final = (
 )
 """Every kind of row in the order in which they stand in an export: a row names only what stands before it, or tasks."""
 
+NEW_KINDS: Final[Mapping[str, int]] = {"task_pause": 2}
+"""The version with which a kind of row came; the others were there from the first."""
+NEW_FIELDS: Final[Mapping[str, Mapping[str, tuple[int, Any]]]] = {
+    "task": {"excused_fence": (2, 0)},
+    "pause": {"until_us": (2, None)},
+}
+"""The fields that came later, by kind: the version with which each came, and its value in an older file."""
+
+
+def kinds_of(version: int) -> dict[str, tuple[Mapping[str, Field], Mapping[str, Any]]]:
+    """The kinds of rows in a file of a version, by name: the fields that each has, and the values of those it lacks."""
+    found: dict[str, tuple[Mapping[str, Field], Mapping[str, Any]]] = {}
+    for kind in KINDS:
+        if NEW_KINDS.get(kind.name, 1) <= version:
+            later = NEW_FIELDS.get(kind.name, {})
+            missing = {name: value for name, (since, value) in later.items() if since > version}
+            found[kind.name] = {name: check for name, check in kind.fields.items() if name not in missing}, missing
+    return found
+
+
 EVENT: Final = KINDS[-1]
 """For whoever reads the file; a board that is made from it begins a history of its own."""
-COUNTS: Final[Mapping[str, Field]] = {kind.name: COUNT for kind in KINDS}
 
 HEADER: Final[Mapping[str, Field]] = {
     "format": _word(FORMAT),

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 from agentmesh.board import budgets, check, heal
 from agentmesh.board.change import Change
 from agentmesh.board.transfer.derive import derive
-from agentmesh.board.transfer.form import COUNTS, EVENT, HEADER, KINDS, TRAILER, VERSION, Field
+from agentmesh.board.transfer.form import COUNT, EVENT, HEADER, KINDS, TRAILER, VERSION, Field, kinds_of
 from agentmesh.board.transfer.lines import Lines, checked
 from agentmesh.board.transfer.rows import Held, Rows
 from agentmesh.errors import ImportRefused, InvalidArgument
@@ -62,7 +62,8 @@ class _Importing:
         self._agent_id = agent_id
         self._progress = progress
         self._rows = Rows(store)
-        self._counts = dict.fromkeys(PLACES, 0)
+        self._kinds = kinds_of(VERSION)
+        self._counts = dict.fromkeys(self._kinds, 0)
 
     def run(self, target: str | os.PathLike[str]) -> Import:
         lines = iter(self._lines)
@@ -97,7 +98,10 @@ class _Importing:
             self._lines.refuse(f"is newer than {VERSION}, which this AgentMesh reads", field="version", hint=NEWER)
         header = self._checked(HEADER, row)
         self._lines.begin()
-        return header | {"counts": self._checked(COUNTS, {"type": "", **_object(header["counts"])})}
+        self._kinds = kinds_of(header["version"])
+        self._counts = dict.fromkeys(self._kinds, 0)
+        counts = dict.fromkeys(self._kinds, COUNT)
+        return header | {"counts": self._checked(counts, {"type": "", **_object(header["counts"])})}
 
     def _read(self, lines: Iterator[dict[str, Any]], expected: Mapping[str, int]) -> None:
         total, place = sum(expected.values()), 0
@@ -107,8 +111,8 @@ class _Importing:
             if kind == "trailer":
                 self._trailer(row, expected)
                 break
-            if kind not in PLACES:
-                self._lines.refuse(f"is not known; known are {', '.join(PLACES)}", field="type")
+            if kind not in self._kinds:
+                self._lines.refuse(f"is not known; known are {', '.join(self._kinds)}", field="type")
             if PLACES[kind] < place:
                 self._lines.refuse("comes too late: kinds of rows stand in one order", field="type")
             place = PLACES[kind]
@@ -123,7 +127,8 @@ class _Importing:
     def _take(self, kind: str, row: Mapping[str, Any]) -> None:
         self._counts[kind] += 1
         try:
-            values = checked(KINDS[PLACES[kind]].fields, row)
+            fields, missing = self._kinds[kind]
+            values = {**checked(fields, row), **missing}
             self._rows.take(kind, values, self._lines.number, self._lines.length)
         except InvalidArgument as error:
             self._lines.refuse(error.problem, field=error.field)

@@ -54,7 +54,7 @@ class Rows:
         self._entries = 0
         self._held: dict[int, int] = {}
         self._roots: list[tuple[int, str, int]] = []
-        self._opened: list[tuple[int, int, int]] = []
+        self._opened: list[tuple[int, int, int, str]] = []
         self._sums: Counter[str] = Counter()
         self._put = self._batch.put
 
@@ -77,9 +77,9 @@ class Rows:
         Raises:
             ImportRefused: a row is contradicted by what came after it.
         """
-        for pk, fence, line in self._opened:
+        for pk, fence, line, field in self._opened:
             if fence > self._fences[pk]:
-                raise ImportRefused(line, "is past the last attempt of the task", field="opened_fence")
+                raise ImportRefused(line, "is past the last attempt of the task", field=field)
         for line in self._held.values():
             raise ImportRefused(line, "is in_progress, and the task has no open attempt", field="state")
         for pk, root, line in self._roots:
@@ -115,8 +115,9 @@ class Rows:
         self._plan_of.append(plan_pk)
         if state == "in_progress":
             self._held[pk] = self._line
-        if row["opened_fence"]:
-            self._opened.append((pk, row["opened_fence"], self._line))
+        for field in ("opened_fence", "excused_fence"):
+            if row[field]:
+                self._opened.append((pk, row[field], self._line, field))
         if row["root"] is not None:
             self._roots.append((pk, row["root"], self._line))
         row["pk"], row["plan_pk"], row["has_body"] = pk, plan_pk, self._texts(pk, row)
@@ -158,6 +159,16 @@ class Rows:
         self._scope(row)
         self._follows(row["scope"], row["name"])
         self._put("add_pause", row | {"now_us": row["since_us"]})
+
+    def _take_task_pause(self, row: Values) -> None:
+        pk = self._task("task", row["task"])
+        self._follows(pk)
+        if not self.graph.is_open[pk]:
+            raise InvalidArgument("task", "is final, and only open tasks are paused")
+        if (row["agent_id"] is None) != (row["ceiling"] is not None):
+            raise InvalidArgument("agent_id", "is null if, and only if, a ceiling was reached")
+        self._put("add_task_pause", row | {"task_pk": pk, "now_us": row["since_us"]})
+        self._put("mark_paused", {"pk": pk, "paused": 1})
 
     def _take_cap(self, row: Values) -> None:
         self._follows(row["agent_id"])

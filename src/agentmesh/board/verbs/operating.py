@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
 from agentmesh import limits
 from agentmesh.board import heal, operations, plan_end, records
 from agentmesh.board.change import Change
 from agentmesh.board.requests import once, once_in_parts, request
+from agentmesh.board.specs import task_name
 from agentmesh.board.verbs.base import Verbs
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import OPERATOR, Attempt, ClaimCap, Lease, Pause, PauseScope, Task
@@ -96,32 +98,63 @@ class Operating(Verbs):
         *,
         plan: str | None = None,
         agent: str | None = None,
+        task_id: str | None = None,
+        until: str | float | datetime | None = None,
         reason: str = "",
         agent_id: str = OPERATOR,
         request_id: str | None = None,
     ) -> Pause:
-        """Stop hand-outs of a plan, to an agent, or, with neither, of the whole board; work in hand goes on."""
-        scope, name = _scope(plan, agent)
+        """Stop hand-outs of a plan, to an agent, of a task or, with none of them, of the whole board.
+
+        Running attempts go on. What is paused already keeps the pause that lasts longer.
+
+        Args:
+            plan: only tasks of this plan.
+            agent: only hand-outs to this agent.
+            task_id: only this task, which must be open.
+            until: when the pause ends by itself, RFC 3339 or epoch seconds; without it, `resume` ends it.
+            reason: why, at most 300 characters.
+            agent_id: who does it.
+            request_id: see `claim_task`.
+
+        Raises:
+            InvalidArgument: more than one scope is named, or `until` is not in the future.
+            NotFound: there is no such plan or task.
+            WrongState: the task is final.
+        """
+        scope, name = _scope(plan, agent, task_id)
         limits.text("reason", reason, limits.REASON, least=0)
+        until_us = None if until is None else limits.instant_us("until", until)
         by = limits.name("agent_id", agent_id)
-        call = request(request_id, "pause", plan=plan, agent=agent, reason=reason)
-        row = self._write(
-            lambda change: once(change, by, call, lambda: operations.pause(change, scope, name, reason, by))
-        )
-        return records.pause(row)
+        arguments = {"plan": plan, "agent": agent, "reason": reason, **_said(task_id=task_id, until_us=until_us)}
+        call = request(request_id, "pause", **arguments)
+
+        def act(change: Change) -> dict[str, object]:
+            return operations.pause(change, scope, name, reason=reason, agent_id=by, until_us=until_us)
+
+        row = self._write(lambda change: once(change, by, call, lambda: act(change)))
+        return records.pause({"until_us": None, "ceiling": None} | row)  # one that was kept before there were these
 
     def resume(
         self,
         *,
         plan: str | None = None,
         agent: str | None = None,
+        task_id: str | None = None,
         agent_id: str = OPERATOR,
         request_id: str | None = None,
     ) -> bool:
-        """Let hand-outs go on; false when they were not paused."""
-        scope, name = _scope(plan, agent)
+        """Let hand-outs go on; false when they were not paused.
+
+        A task that a ceiling paused is handed out again with all of its attempts but those that failed by themselves.
+
+        Raises:
+            InvalidArgument: more than one scope is named.
+            NotFound: there is no such task.
+        """
+        scope, name = _scope(plan, agent, task_id)
         by = limits.name("agent_id", agent_id)
-        call = request(request_id, "resume", plan=plan, agent=agent)
+        call = request(request_id, "resume", plan=plan, agent=agent, **_said(task_id=task_id))
         return self._write(
             lambda change: bool(once(change, by, call, lambda: operations.resume(change, scope, name, by) or None))
         )
@@ -166,14 +199,19 @@ class Operating(Verbs):
                 return found
 
 
-def _scope(plan: str | None, agent: str | None) -> tuple[PauseScope, str]:
-    if plan is not None and agent is not None:
-        raise InvalidArgument("plan", "name a plan or an agent, not both")
+def _scope(plan: str | None, agent: str | None, task_id: str | None) -> tuple[PauseScope, str]:
+    if sum(name is not None for name in (plan, agent, task_id)) > 1:
+        raise InvalidArgument("plan", "name a plan, an agent or a task, and only one of them")
     if plan is not None:
         return "plan", limits.name("plan", plan)
     if agent is not None:
         return "agent", limits.name("agent", agent)
-    return "board", ""
+    return ("board", "") if task_id is None else ("task", task_name("task_id", task_id))
+
+
+def _said(**values: object) -> dict[str, object]:
+    """Arguments that are new, where they are given: without them a call has the digest that it had before."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _capped(agent: str | None) -> str:

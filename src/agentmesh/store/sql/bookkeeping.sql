@@ -65,17 +65,72 @@ SELECT SUM(blocked) AS blocked, SUM(scheduled) AS scheduled, SUM(pending) AS pen
 SELECT tally.plan_pk, plan.name FROM tally JOIN plan ON plan.pk = tally.plan_pk WHERE tally.pending > 0 ORDER BY tally.plan_pk
 
 -- name: pauses
--- Everything that is paused.
-SELECT scope, name, reason, agent_id, since_us FROM pause ORDER BY scope, name
+-- The pauses of the board, of plans and of agents that last.
+SELECT scope, name, reason, agent_id, since_us, until_us, CAST(NULL AS TEXT) AS ceiling
+  FROM pause WHERE until_us IS NULL OR until_us > :now_us ORDER BY scope, name
 
 -- name: add_pause
--- Stop hand-outs; a second pause of the same changes nothing.
-INSERT INTO pause (scope, name, reason, agent_id, since_us) VALUES (:scope, :name, :reason, :agent_id, :now_us)
-ON CONFLICT (scope, name) DO NOTHING
+-- Stop hand-outs; a second pause of the same changes something only if it lasts longer.
+INSERT INTO pause (scope, name, reason, agent_id, since_us, until_us)
+VALUES (:scope, :name, :reason, :agent_id, :now_us, :until_us)
+ON CONFLICT (scope, name) DO UPDATE SET
+       reason = excluded.reason, agent_id = excluded.agent_id, until_us = excluded.until_us
+ WHERE pause.until_us IS NOT NULL AND (excluded.until_us IS NULL OR excluded.until_us > pause.until_us)
 
 -- name: drop_pause
 -- Let hand-outs go on.
 DELETE FROM pause WHERE scope = :scope AND name = :name
+
+-- name: sweep_pauses
+-- Forget the pauses of the board, of plans and of agents that have ended.
+DELETE FROM pause WHERE until_us <= :now_us
+
+-- name: add_task_pause
+-- Pause a task; a second pause changes something only if it lasts longer, or if a ceiling was reached.
+INSERT INTO task_pause (task_pk, reason, agent_id, since_us, until_us, ceiling)
+VALUES (:task_pk, :reason, :agent_id, :now_us, :until_us, :ceiling)
+ON CONFLICT (task_pk) DO UPDATE SET
+       reason = excluded.reason, agent_id = excluded.agent_id, until_us = excluded.until_us, ceiling = excluded.ceiling
+ WHERE excluded.ceiling IS NOT NULL
+    OR (task_pause.until_us IS NOT NULL AND (excluded.until_us IS NULL OR excluded.until_us > task_pause.until_us))
+
+-- name: drop_task_pause
+-- End the pause of a task.
+DELETE FROM task_pause WHERE task_pk = :task_pk
+
+-- name: mark_paused
+-- Take a task out of the indexes of ready tasks, or put it back.
+UPDATE task SET paused = :paused WHERE pk = :pk
+
+-- name: task_pause_of
+-- The pause of a task, over or not.
+SELECT 'task' AS scope, task.id AS name, task_pause.reason, task_pause.agent_id, task_pause.since_us, task_pause.until_us,
+       task_pause.ceiling
+  FROM task_pause JOIN task ON task.pk = task_pause.task_pk WHERE task_pause.task_pk = :task_pk
+
+-- name: task_pauses
+-- The first pauses of tasks.
+SELECT 'task' AS scope, task.id AS name, task_pause.reason, task_pause.agent_id, task_pause.since_us, task_pause.until_us,
+       task_pause.ceiling
+  FROM task_pause JOIN task ON task.pk = task_pause.task_pk
+ WHERE task_pause.until_us IS NULL OR task_pause.until_us > :now_us ORDER BY task_pause.task_pk LIMIT :most
+
+-- name: due_pauses
+-- Tasks whose pause has ended.
+SELECT task.pk, task.id FROM task_pause JOIN task ON task.pk = task_pause.task_pk
+ WHERE task_pause.until_us <= :now_us ORDER BY task_pause.until_us, task_pause.task_pk LIMIT :most
+
+-- name: count_paused
+-- How many ready and scheduled tasks are paused, of the board or of one plan.
+SELECT (SELECT COUNT(*) FROM task WHERE paused = 1 AND state = 'pending'
+           AND (CAST(:plan_pk AS BIGINT) IS NULL OR plan_pk = :plan_pk)) AS pending,
+       (SELECT COUNT(*) FROM task WHERE paused = 1 AND state = 'scheduled'
+           AND (CAST(:plan_pk AS BIGINT) IS NULL OR plan_pk = :plan_pk)) AS scheduled
+
+-- name: count_paused_tasks
+-- How many tasks are paused.
+SELECT (SELECT COUNT(*) FROM task_pause)
+       - (SELECT COUNT(*) FROM task_pause WHERE until_us IS NOT NULL AND until_us <= :now_us) AS paused
 
 -- name: count_due
 -- How many leases are due and not yet reclaimed.
@@ -91,11 +146,14 @@ SELECT (SELECT COUNT(*) FROM request) AS requests, (SELECT COUNT(*) FROM usage_e
        (SELECT COUNT(*) FROM task_tombstone) AS task_tombstones
 
 -- name: next_instant
--- When time alone changes something next, whoever asks: a lease, a start, an entry, a storm.
+-- When time alone changes something next, whoever asks: a lease, a start, an entry, a storm, the end of a pause.
 SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL AND lease_expires_us > :now_us
          ORDER BY lease_expires_us, task_pk LIMIT 1) AS lease_us,
-       (SELECT not_before_us FROM task WHERE state = 'scheduled' AND not_before_us > :now_us
+       (SELECT not_before_us FROM task WHERE state = 'scheduled' AND paused = 0 AND not_before_us > :now_us
          ORDER BY not_before_us, pk LIMIT 1) AS scheduled_us,
        (SELECT expires_us FROM entry WHERE expires_us IS NOT NULL AND expires_us > :now_us
          ORDER BY expires_us, pk LIMIT 1) AS entry_us,
-       (SELECT MIN(open_until_us) FROM breaker WHERE open_until_us > :now_us) AS storm_us
+       (SELECT MIN(open_until_us) FROM breaker WHERE open_until_us > :now_us) AS storm_us,
+       (SELECT MIN(until_us) FROM pause WHERE until_us > :now_us) AS pause_us,
+       (SELECT until_us FROM task_pause WHERE until_us IS NOT NULL AND until_us > :now_us
+         ORDER BY until_us, task_pk LIMIT 1) AS task_pause_us

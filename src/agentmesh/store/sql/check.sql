@@ -120,13 +120,19 @@ HAVING parent.urgency <> CASE WHEN COALESCE(MAX(child.urgency), parent.priority)
 -- name: check_p6_pools
 -- Ready tasks that come before the head of their pool, and heads that are not ready or are ranked otherwise.
 SELECT task.id FROM task JOIN pool ON pool.pk = task.pool_pk
- WHERE task.state = 'pending'
+ WHERE task.state = 'pending' AND task.paused = 0
    AND (pool.head_pk IS NULL OR task.urgency > pool.head_urgency
         OR (task.urgency = pool.head_urgency AND task.pk < pool.head_pk))
  UNION
 SELECT head.id FROM pool JOIN task AS head ON head.pk = pool.head_pk
- WHERE head.state <> 'pending' OR head.pool_pk IS NULL OR head.pool_pk <> pool.pk OR head.urgency <> pool.head_urgency
+ WHERE head.state <> 'pending' OR head.paused = 1 OR head.pool_pk IS NULL OR head.pool_pk <> pool.pk OR head.urgency <> pool.head_urgency
  ORDER BY id
+
+-- name: check_p6_pauses
+-- Tasks that are marked as paused without a pause, or the other way round, and final tasks that are paused.
+SELECT task.id FROM task LEFT JOIN task_pause ON task_pause.task_pk = task.pk
+ WHERE (task.paused = 1) <> (task_pause.task_pk IS NOT NULL)
+    OR (task.paused = 1 AND task.state IN ('completed', 'failed', 'cancelled')) ORDER BY task.id
 
 -- name: check_p6_reports
 -- Results of tasks that have not completed and were never reopened.

@@ -1,8 +1,9 @@
 -- name: pulse
 -- What a claim must know first: what is due, whether anything bounds hand-outs, whether tasks with paths are ready.
 SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL ORDER BY lease_expires_us, task_pk LIMIT 1) AS lease_due_us,
-       (SELECT not_before_us FROM task WHERE state = 'scheduled' ORDER BY not_before_us, pk LIMIT 1) AS scheduled_due_us,
-       CASE WHEN EXISTS (SELECT 1 FROM pause) OR EXISTS (SELECT 1 FROM budget) OR EXISTS (SELECT 1 FROM claim_cap)
+       (SELECT not_before_us FROM task WHERE state = 'scheduled' AND paused = 0 ORDER BY not_before_us, pk LIMIT 1) AS scheduled_due_us,
+       (SELECT until_us FROM task_pause WHERE until_us IS NOT NULL ORDER BY until_us, task_pk LIMIT 1) AS pause_due_us,
+       CASE WHEN EXISTS (SELECT 1 FROM pause WHERE until_us IS NULL OR until_us > :now_us) OR EXISTS (SELECT 1 FROM budget) OR EXISTS (SELECT 1 FROM claim_cap)
               OR EXISTS (SELECT 1 FROM breaker WHERE open_until_us > :now_us) THEN 1 ELSE 0 END AS bounded,
        (SELECT MAX(pk) FROM requirement) AS newest_requirement,
        (SELECT pk FROM pool WHERE head_pk IS NOT NULL AND lot_pk IS NULL
@@ -14,7 +15,7 @@ SELECT (SELECT lease_expires_us FROM attempt WHERE outcome IS NULL ORDER BY leas
 -- estimates must fit into what they leave, and no budget of its own may bar it.
 SELECT candidate.pk, candidate.urgency, candidate.plan_pk, candidate.estimate_pusd, candidate.estimate_tokens
   FROM task AS candidate
- WHERE candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL
+ WHERE candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL AND candidate.paused = 0
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
    AND (CAST(:room_pusd AS BIGINT) IS NULL
@@ -30,7 +31,7 @@ SELECT candidate.pk, candidate.urgency, candidate.plan_pk, candidate.estimate_pu
 SELECT candidate.pk, candidate.urgency
   FROM task AS candidate
  WHERE candidate.plan_pk = :plan_pk
-   AND candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL
+   AND candidate.requires_pk = :requires_pk AND candidate.state = 'pending' AND candidate.pool_pk IS NULL AND candidate.paused = 0
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
    AND (CAST(:room_pusd AS BIGINT) IS NULL
@@ -45,7 +46,7 @@ SELECT candidate.pk, candidate.urgency
 -- The most urgent ready task of one pool.
 SELECT candidate.pk, candidate.urgency
   FROM task AS candidate
- WHERE candidate.pool_pk = :pool_pk AND candidate.state = 'pending'
+ WHERE candidate.pool_pk = :pool_pk AND candidate.state = 'pending' AND candidate.paused = 0
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
    AND (CAST(:room_pusd AS BIGINT) IS NULL
@@ -66,7 +67,7 @@ SELECT candidate.pk, candidate.urgency, candidate.requires_pk, candidate.plan_pk
             THEN 1 ELSE 0 END AS barred
   FROM task_tag
   JOIN task AS candidate ON candidate.pk = task_tag.task_pk
- WHERE task_tag.tag = :tag AND candidate.state = 'pending'
+ WHERE task_tag.tag = :tag AND candidate.state = 'pending' AND candidate.paused = 0
    AND (candidate.urgency < :urgency OR (candidate.urgency = :urgency AND candidate.pk > :pk))
    AND NOT EXISTS (SELECT 1 FROM aversion
                     WHERE aversion.task_pk = candidate.pk AND aversion.agent_id = :agent_id AND aversion.until_us > :now_us)
@@ -95,7 +96,7 @@ SELECT task.id, attempt.fence, attempt.holds, attempt.reserved_pusd, attempt.res
 -- name: due_scheduled
 -- Tasks whose time has come.
 SELECT pk, id FROM task
- WHERE state = 'scheduled' AND not_before_us <= :now_us
+ WHERE state = 'scheduled' AND paused = 0 AND not_before_us <= :now_us
  ORDER BY not_before_us, pk
  LIMIT :most
 

@@ -2,15 +2,19 @@
 -- The open tasks that wait for no other, those first that time and agents can move least by themselves.
 SELECT * FROM (
        SELECT * FROM (SELECT task_view.* FROM task_view WHERE task_view.pk IN (
-              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NULL ORDER BY task.requires_pk, task.urgency DESC, task.pk LIMIT :most) AS plain
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NULL AND task.paused = 0 ORDER BY task.requires_pk, task.urgency DESC, task.pk LIMIT :most) AS plain
                UNION
-              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NOT NULL ORDER BY task.pool_pk, task.urgency DESC, task.pk LIMIT :most) AS pooled
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'pending' AND task.pool_pk IS NOT NULL AND task.paused = 0 ORDER BY task.pool_pk, task.urgency DESC, task.pk LIMIT :most) AS pooled
                UNION
-              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'scheduled' ORDER BY task.not_before_us, task.pk LIMIT :most) AS later
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.paused = 1 AND task.state = 'pending' ORDER BY task.plan_pk, task.pk LIMIT :most) AS paused
+               UNION
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.paused = 1 AND task.state = 'scheduled' ORDER BY task.plan_pk, task.pk LIMIT :most) AS paused_later
+               UNION
+              SELECT pk FROM (SELECT task.pk FROM task WHERE task.state = 'scheduled' AND task.paused = 0 ORDER BY task.not_before_us, task.pk LIMIT :most) AS later
                UNION
               SELECT pk FROM (SELECT attempt.task_pk AS pk FROM attempt WHERE attempt.outcome IS NULL ORDER BY attempt.lease_expires_us, attempt.task_pk LIMIT :most) AS held)) AS some
         ) AS every_one
- ORDER BY urgency DESC, pk LIMIT :most
+ ORDER BY paused DESC, urgency DESC, pk LIMIT :most
 
 -- name: roots_of
 -- What a blocked task waits for in the end: its open ancestors that wait for no other.

@@ -28,11 +28,21 @@ UPDATE attempt SET outcome = :outcome, ended_us = :now_us, charged = :charged, k
 -- Note that a running attempt holds more paths.
 UPDATE attempt SET holds = holds + :more WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
 
--- name: refunds
--- How often a kind of end gave its charge back since the task was opened.
-SELECT COUNT(*) AS refunds FROM attempt
- WHERE task_pk = :task_pk AND fence > :opened_fence AND charged = 0 AND outcome = :outcome
-   AND COALESCE(kind, '') = :kind
+-- name: count_ends
+-- How many attempts of a task after a fence ended in one way.
+SELECT COUNT(*) AS ends FROM attempt
+ WHERE task_pk = :task_pk AND fence > :after AND outcome = :outcome
+   AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+
+-- name: excuse_attempts
+-- Give back every charge since the task was opened, but for those of its own failures.
+UPDATE attempt SET charged = 0
+ WHERE task_pk = :task_pk AND fence > :opened_fence AND charged = 1 AND outcome IS NOT NULL
+   AND NOT (outcome = 'failed' AND kind = 'task')
+
+-- name: excuse_task
+-- A ceiling was reached: the counts toward it begin again after this attempt.
+UPDATE task SET charged = charged - :refunded, excused_fence = fence WHERE pk = :pk
 
 -- name: attempts_of
 -- Every hand-out of a task.

@@ -49,7 +49,7 @@ SELECT pool.pk, pool.paths, pool.lot_pk, plan.workspace
 UPDATE pool SET (head_pk, head_urgency) =
        (SELECT MAX(head.pk), MAX(head.urgency)
           FROM (SELECT task.pk, task.urgency FROM task
-                 WHERE task.pool_pk = :pk AND task.state = 'pending'
+                 WHERE task.pool_pk = :pk AND task.state = 'pending' AND task.paused = 0
                  ORDER BY task.urgency DESC, task.pk LIMIT 1) AS head)
  WHERE pk = :pk
 RETURNING head_pk, lot_pk

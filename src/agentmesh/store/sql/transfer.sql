@@ -7,7 +7,8 @@ SELECT (SELECT COUNT(*) FROM plan) AS plan,
        (SELECT COUNT(*) FROM edge) AS edge,
        (SELECT COUNT(*) FROM attempt) AS attempt,
        (SELECT COUNT(*) FROM note) AS note,
-       (SELECT COUNT(*) FROM pause) AS pause,
+       (SELECT COUNT(*) FROM pause WHERE until_us IS NULL OR until_us > :now_us) AS pause,
+       (SELECT COUNT(*) FROM task_pause) AS task_pause,
        (SELECT COUNT(*) FROM claim_cap) AS cap,
        (SELECT COUNT(*) FROM budget) AS budget,
        (SELECT COUNT(*) FROM entry WHERE expires_us IS NULL OR expires_us > :now_us) AS entry,
@@ -28,7 +29,7 @@ SELECT pk AS key_0, name, workspace, created_us, retention_us
 SELECT task.pk AS key_0, task.id, plan.name AS plan, task.title, task.state, task.priority, requirement.names AS requires,
        task.tags, pool.paths, task.estimate_pusd, task.estimate_tokens, task.lease_timeout_us, task.max_hold_us,
        task.max_attempts, task.not_before_us, task.created_us, task.ended_us, task.opened_fence, task.opened_us,
-       task.reason, root.id AS root, body.description, body.payload, result.body AS result
+       task.excused_fence, task.reason, root.id AS root, body.description, body.payload, result.body AS result
   FROM task
   JOIN plan ON plan.pk = task.plan_pk
   JOIN requirement ON requirement.pk = task.requires_pk
@@ -60,9 +61,18 @@ SELECT note.pk AS key_0, task.id AS task, note.fence, note.agent_id, note.at_us,
   FROM note JOIN task ON task.pk = note.task_pk WHERE note.pk > :after_0 ORDER BY note.pk LIMIT :most
 
 -- name: export_pauses
--- What is paused.
-SELECT scope AS key_0, name AS key_1, scope, name, reason, agent_id, since_us
-  FROM pause WHERE (scope, name) > (:after_0, :after_1) ORDER BY scope, name LIMIT :most
+-- The pauses of the board, of plans and of agents that last.
+SELECT scope AS key_0, name AS key_1, scope, name, reason, agent_id, since_us, until_us
+  FROM pause
+ WHERE (scope, name) > (:after_0, :after_1) AND (until_us IS NULL OR until_us > :now_us)
+ ORDER BY scope, name LIMIT :most
+
+-- name: export_task_pauses
+-- The pauses of tasks.
+SELECT task_pause.task_pk AS key_0, task.id AS task, task_pause.reason, task_pause.agent_id, task_pause.since_us,
+       task_pause.until_us, task_pause.ceiling
+  FROM task_pause JOIN task ON task.pk = task_pause.task_pk
+ WHERE task_pause.task_pk > :after_0 ORDER BY task_pause.task_pk LIMIT :most
 
 -- name: export_caps
 -- How many tasks agents may hold at once; the name of everybody is empty, so there is none before it.
@@ -143,10 +153,10 @@ INSERT INTO pool (pk, plan_pk, requires_pk, paths) VALUES (:pk, :plan_pk, :requi
 -- name: import_task
 -- A task, as if nothing else were on the board yet.
 INSERT INTO task (pk, id, plan_pk, title, state, priority, urgency, requires_pk, pool_pk, parents, unmet, fence, opened_fence,
-                  opened_us, charged, max_attempts, lease_timeout_us, max_hold_us, not_before_us, created_us, ended_us,
+                  opened_us, excused_fence, charged, max_attempts, lease_timeout_us, max_hold_us, not_before_us, created_us, ended_us,
                   estimate_pusd, estimate_tokens, has_body, tags, reason)
 VALUES (:pk, :id, :plan_pk, :title, :state, :priority, :priority, :requires_pk, :pool_pk, 0, 0, 0, :opened_fence,
-        :opened_us, 0, :max_attempts, :lease_timeout_us, :max_hold_us, :not_before_us, :created_us, :ended_us,
+        :opened_us, :excused_fence, 0, :max_attempts, :lease_timeout_us, :max_hold_us, :not_before_us, :created_us, :ended_us,
         :estimate_pusd, :estimate_tokens, :has_body, :tags, :reason)
 
 -- name: import_root
@@ -227,7 +237,7 @@ SELECT plan_pk,
 UPDATE pool SET (head_pk, head_urgency) =
        (SELECT MAX(head.pk), MAX(head.urgency)
           FROM (SELECT task.pk, task.urgency FROM task
-                 WHERE task.pool_pk = pool.pk AND task.state = 'pending'
+                 WHERE task.pool_pk = pool.pk AND task.state = 'pending' AND task.paused = 0
                  ORDER BY task.urgency DESC, task.pk LIMIT 1) AS head)
 
 -- name: derive_usage_totals
