@@ -97,6 +97,7 @@ class Attempt:
     kind: FailureKind | None = None
     late: bool = False
     error: str | None = None
+    retry_at_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +357,7 @@ class UsagePage:
 class BudgetLeft:
     """What is left of a budget, reservations taken off; None where it sets no limit.
 
-    `near` from 80 % of a limit on. `over_pusd` and `over_tokens` say by how much the spend has passed it, None while it
-    has not.
+    `near` from 80 % of a limit on. `over_pusd` and `over_tokens`: by how much the spend has passed it, else None.
     """
 
     scope: BudgetScope
@@ -374,8 +374,7 @@ class BudgetLeft:
 class Budget(BudgetLeft):
     """A limit on what a board, plan, task or agent uses, in its lifetime or each day (UTC), and how it stands.
 
-    `unpriced` counts the entries whose cost nobody knows; while there are any, a `strict` budget in USD hands out
-    nothing more.
+    `unpriced` counts entries of unknown cost; while there are any, a `strict` budget in USD hands out nothing more.
     """
 
     limit_pusd: int | None

@@ -103,6 +103,44 @@ def test_each_kind_of_end_has_a_ceiling_of_its_own(board, clock):
     assert not board.get_task("a").paused
 
 
+@pytest.mark.parametrize("kind", ["infra", "quota"])
+def test_a_task_waits_until_its_vendor_takes_it_again(board, clock, kind):
+    """To the microsecond, instead of the delay that grows; the attempt and the history keep the instant."""
+    put(board, "a")
+    retry_us = clock.now_us() + 18_000_000_000
+    task = claimed(board, "a").fail("limit", kind=kind, retry_after_sec=18_000)
+    assert (task.state, task.not_before_us, task.charged) == ("scheduled", retry_us, 0)
+    assert board.attempts("a")[0].retry_at_us == board.events()[-1].data["retry_at_us"] == retry_us
+    clock.advance(17_999.999_999)
+    assert board.claim_task("x").retry_at_us == retry_us
+    clock.advance(0.000_001)
+    assert board.claim_task("x")
+
+
+def test_five_hours_without_quota_cost_a_task_one_attempt(board, clock):
+    """river#988: it is not tried again and again until it is given up."""
+    put(board, "a")
+    claimed(board, "a").fail("limit", kind="quota", retry_after_sec=18_000)
+    for _ in range(300):
+        clock.advance(60)
+        claim = board.claim_task("x")
+        if claim:
+            break
+    assert (claim.task.fence, claim.task.charged) == (2, 1)
+    assert claim.complete().state == "completed"
+
+
+@pytest.mark.parametrize("wrong", [{}, {"kind": "quota", "retry": False}, {"kind": "infra", "retry_after_sec": -1}])
+def test_a_retry_that_makes_no_sense_is_refused(board, wrong):
+    """For a failure of the task itself, or one for good; nothing has happened to the attempt."""
+    put(board, "a")
+    claim = claimed(board, "a")
+    with pytest.raises(InvalidArgument) as caught:
+        claim.fail("x", **{"retry_after_sec": 5} | wrong)
+    assert caught.value.field == "retry_after_sec"
+    assert claim.complete().state == "completed"
+
+
 def test_a_failure_of_the_task_is_charged(board, clock):
     """The default kind."""
     board.create_task("T", id="a", max_attempts=3)

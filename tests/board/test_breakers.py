@@ -225,3 +225,41 @@ def test_a_storm_after_a_step_back_of_the_clock_is_one(stormy, clock):
     clock.advance(-3600)
     fail(stormy, FAILURES)
     assert paused_for(stormy) > 0
+
+
+def storm_sec(board, plan="p"):
+    """For how many seconds the breaker of a plan stays open."""
+    [until_us] = [found.storm_until_us for found in board.status().plans if found.plan == plan]
+    return (until_us - board.store.clock.now_us()) / SECOND
+
+
+def fail_until(board, *delays):
+    """Failures for want of quota, each with the delay that the vendor named."""
+    claims = [board.claim_task("v", plan="p") for _ in delays]
+    for claim, delay in zip(claims, delays, strict=True):
+        claim.fail("limit", kind="quota", retry_after_sec=delay)
+
+
+def test_a_storm_lasts_until_the_latest_retry_that_was_named(stormy):
+    """Longer than it would by itself, past its own longest, and never shorter."""
+    fail_until(stormy, 5, 10, 18_000, 0, 7)
+    assert storm_sec(stormy) == 18_000
+
+
+def test_a_storm_without_a_late_retry_keeps_its_length(stormy):
+    """What is named ends sooner."""
+    fail_until(stormy, 5, 10, 1, 0, 7)
+    assert storm_sec(stormy) == 30
+
+
+def test_a_later_retry_that_is_told_during_a_storm_makes_it_longer(stormy):
+    """By an attempt that was under way when it began; an earlier one changes nothing."""
+    claims = [stormy.claim_task("v", plan="p") for _ in range(3)]
+    fail(stormy, FAILURES)
+    claims[0].fail("limit", kind="quota", retry_after_sec=600)
+    assert storm_sec(stormy) == 600
+    claims[1].fail("limit", kind="infra", retry_after_sec=60)
+    assert storm_sec(stormy) == 600
+    claims[2].fail("limit", kind="infra")
+    assert storm_sec(stormy) == 600
+    assert [event.data["storms"] for event in stormy.events(limit=500) if event.kind == "breaker_opened"] == [1, 1]

@@ -213,7 +213,9 @@ def test_a_file_of_the_first_version_is_read(board, again):
     board.pause(plan="p", reason="lunch")
     header, *rows, trailer = parts(exported(board))
     for row in rows:
-        for field in {"task": ["excused_fence"], "pause": ["until_us"]}.get(row["type"], []):
+        for field in {"task": ["excused_fence"], "attempt": ["retry_at_us"], "pause": ["until_us"]}.get(
+            row["type"], []
+        ):
             del row[field]
     counts = {kind: count for kind, count in header["counts"].items() if kind != "task_pause"}
     copy = again(whole([header | {"version": 1, "counts": counts}, *rows, trailer]))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentmesh.errors import LeaseLost, NotFound, TaskCancelled, WrongState
-from tests.support.boards import claimed, done, event_count, kinds, put, states
+from agentmesh.errors import InvalidArgument, LeaseLost, NotFound, TaskCancelled, WrongState
+from tests.support.boards import claimed, done, event_count, kinds, put, states, violations
 
 
 def test_a_waiting_task_is_cancelled_with_its_reason(board, clock):
@@ -376,3 +376,98 @@ def test_pauses_are_told(board):
     assert (paused.kind, resumed.kind) == ("paused", "resumed")
     assert paused.agent_id == resumed.agent_id == "boss"
     assert paused.data == resumed.data == {"scope": "plan", "name": "one"}
+
+
+SCOPES = ({}, {"plan": "one"}, {"agent": "x"}, {"task_id": "a"})
+
+
+def instant(clock, sec):
+    """An instant so many seconds from now, as a caller names it."""
+    return clock.now_us() / 1_000_000 + sec
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_pause_ends_by_itself(board, clock, scope):
+    """To the microsecond, and everyone who asks says when."""
+    put(board, "a", plan="one")
+    until_us = clock.now_us() + 100_000_000
+    pause = board.pause(**scope, until=instant(clock, 100))
+    assert pause.until_us == until_us
+    assert board.status().next_due_us == until_us
+    clock.advance(99.999_999)
+    for answer in (board.claim_task("x"), board.claim_task("x", plan="one"), board.claim_task("x", task_id="a")):
+        assert (answer.reason, answer.retry_at_us) == ("paused", until_us)
+    assert until_us in [cause.until_us for cause in board.explain("a", agent_id="x").causes]
+    assert not board.has_work(agent_id="x")
+    clock.advance(0.000_001)
+    assert board.status().pauses == ()
+    assert board.explain("a", agent_id="x").causes[0].kind == "ready"
+    assert board.has_work(agent_id="x")
+    assert board.claim_task("x").task.id == "a"
+    assert violations(board) == {}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_claim_of_a_named_task_sees_the_end_of_a_pause(board, clock, scope):
+    """It heals only what it was asked for."""
+    put(board, "a", plan="one")
+    board.pause(**scope, until=instant(clock, 5))
+    clock.advance(5)
+    assert board.claim_task("x", task_id="a").task.id == "a"
+
+
+def test_a_task_that_was_scheduled_is_ready_when_its_pause_ends_late(board, clock):
+    """Its time has come meanwhile; the claim that ends the pause hands it out."""
+    put(board, "a", not_before=instant(clock, 5))
+    board.pause(task_id="a", until=instant(clock, 50))
+    clock.advance(10)
+    assert board.claim_task("x").reason == "paused"
+    clock.advance(40)
+    assert board.has_work()
+    assert board.claim_task("x").task.id == "a"
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_the_pause_that_lasts_longer_stays(board, clock, scope):
+    """Whichever came first; one without an end lasts longest."""
+    put(board, "a", plan="one")
+    first = board.pause(**scope, until=instant(clock, 100), reason="first")
+    assert board.pause(**scope, until=instant(clock, 50), reason="second") == first
+    assert board.pause(**scope, until=instant(clock, 200), reason="third").until_us == clock.now_us() + 200_000_000
+    assert board.pause(**scope, reason="fourth").until_us is None
+    assert board.pause(**scope, until=instant(clock, 300)).reason == "fourth"
+    assert kinds(board).count("paused") == 3
+    assert board.resume(**scope) is True
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_an_end_that_is_not_ahead_is_refused(board, clock, scope):
+    """A pause that is over at once would be none."""
+    put(board, "a", plan="one")
+    before = event_count(board)
+    for sec in (0, -5):
+        with pytest.raises(InvalidArgument) as caught:
+            board.pause(**scope, until=instant(clock, sec))
+        assert caught.value.field == "until"
+    assert event_count(board) == before
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_pause_whose_end_has_passed_can_be_made_again(board, clock, scope):
+    """Ending it by hand is too late: it was not paused any more."""
+    put(board, "a", plan="one")
+    board.pause(**scope, until=instant(clock, 5), reason="first")
+    clock.advance(5)
+    assert board.resume(**scope) is False
+    again = board.pause(**scope, until=instant(clock, 5), reason="again")
+    assert (again.reason, again.since_us) == ("again", clock.now_us())
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_repeated_pause_gives_the_first_answer(board, clock, scope):
+    """Also after its end."""
+    put(board, "a", plan="one")
+    until = instant(clock, 5)
+    first = board.pause(**scope, until=until, request_id="r")
+    clock.advance(10)
+    assert board.pause(**scope, until=until, request_id="r") == first

@@ -63,6 +63,16 @@ def test_a_failure_is_counted_or_not(call, claimed):
     assert call("fail", task, "--lease", token, "--error", "x", "--kind", "weather").exit_code == 2
 
 
+def test_a_failure_may_say_when_to_try_again(call, claimed, board):
+    """In the words in which ages are written."""
+    task, token = claimed
+    how = ("--error", "limit", "--kind", "quota", "--retry-after", "5h")
+    failed = call.json("fail", task, "--lease", token, *how)
+    assert failed["state"] == "scheduled"
+    waits_us = board.get_task(task).not_before_us - board.attempts(task)[0].ended_us
+    assert waits_us == 5 * 3600 * 1_000_000
+
+
 def test_a_lost_lease_buys_no_write(call, claimed):
     """Exit 9, and the task stays as it is."""
     task, token = claimed

@@ -9,6 +9,7 @@ from agentmesh.patterns import overlap
 
 FINAL = ("completed", "failed", "cancelled")
 MET = {"completed": ("completed",), "failed": ("failed",), "finished": FINAL}
+SECOND = 1_000_000
 CEILINGS = {"released": 20, "infra": 10, "quota": 10}
 SPLIT_REFUNDS = 20
 
@@ -47,6 +48,10 @@ class PlainBoard:
         self.ever = 0
         self.now = 0
         self.lease_us = lease_us
+        self.stopped_until = 0
+        self.failures = []
+        self.storms = 0
+        self.storm_until = 0
 
     def state(self, task):
         """The one rule for readiness."""
@@ -90,13 +95,17 @@ class PlainBoard:
         running = [other for other in self.tasks.values() if other.held and other is not task]
         return any(overlap(one, two) for other in running for one in task.writes for two in other.writes)
 
+    def paused(self, task):
+        """Whether hand-outs of a task pause: its own, those of the board, or those of the plan after a storm."""
+        return task.paused or self.now < max(self.stopped_until, self.storm_until)
+
     def best(self, agent, able):
         """The task a claim must get, or None."""
         ready = [
             task
             for task in self.tasks.values()
             if self.state(task) == "pending"
-            and not task.paused
+            and not self.paused(task)
             and task.requires <= able
             and task.averse.get(agent, 0) <= self.now
             and not self.blocked_by_paths(task)
@@ -161,6 +170,22 @@ class PlainBoard:
             splits = {name: count for name, count in task.ends.items() if name == "split"}
             task.paused, task.charged, task.ends = True, task.own_failures, splits
 
+    def fail(self, task, how, retry_at):
+        """A failure; the fifth in a minute that is no task's fault is a storm, which lasts until the latest retry."""
+        self.put_back(task, how, retry_at)
+        if how not in CEILINGS:
+            return
+        told = retry_at if how == "quota" else 0
+        self.failures.append((task.name, self.now, told))
+        recent = [one for one in self.failures if one[1] >= max(self.now - 60 * SECOND, self.storm_until)]
+        if len(recent) >= 5:
+            soon = self.now - self.storm_until <= 600 * SECOND
+            self.storms = self.storms + 1 if soon else 1
+            longest = min(30 * SECOND << (self.storms - 1), 1800 * SECOND)
+            self.storm_until = max(self.now + longest, *(one[2] for one in recent))
+        elif told > self.storm_until > self.now:
+            self.storm_until = told
+
     def reclaim(self):
         """Take due leases back, longest due first."""
         due = [task for task in self.tasks.values() if task.held and task.held[1] <= self.now]
@@ -187,3 +212,4 @@ class PlainBoard:
                 for other in self.tasks.values():
                     other.root = None if other.root == task.name else other.root
                 del self.tasks[task.name]
+                self.failures = [one for one in self.failures if one[0] != task.name]

@@ -16,6 +16,7 @@ from tests.support.boards import open_board, violations
 from tests.support.clock import TurnableClock
 
 LEASE_SEC = 60
+RETRY_SEC = 90
 AGENTS = st.sampled_from(["ada", "bob"])
 ABLE = st.sampled_from([frozenset(), frozenset(), frozenset({"gpu"}), frozenset({"gpu", "web"})])
 WAITS = st.sampled_from([*CONDITIONS, "completed", "completed"])
@@ -84,7 +85,11 @@ class GraphAgainstModel(RuleBasedStateMachine):
             above = self.model.tasks[parent]
             if not above.end and not task.end and self.work_up_to(above):
                 self.finish(above, "failed" if condition == "failed" else "completed", {"for": task.name})
-        if self.model.state(task) == "pending" and not self.model.blocked_by_paths(task):
+        if (
+            self.model.state(task) == "pending"
+            and not self.model.paused(task)
+            and not self.model.blocked_by_paths(task)
+        ):
             claim = self.board.claim_task("ada", task_id=task.name, capabilities=["gpu", "web"])
             self.model.hand_out(task, "ada")
             self.leases.append(claim.lease)
@@ -292,8 +297,15 @@ class BoardAgainstModel(GraphAgainstModel):
             carried = [(one.id, one.state, one.result) for one in claim.dependencies]
             assert carried == self.model.carried(expected)
 
+    @rule(seconds=st.sampled_from([1, 30, 100]))
+    def stop(self, seconds):
+        """The whole board, until an instant; of two pauses the longer one lasts."""
+        until_us = self.model.now + seconds * 1_000_000
+        self.board.pause(until=until_us / 1_000_000)
+        self.model.stopped_until = max(self.model.stopped_until, until_us)
+
     @precondition(lambda self: self.leases)
-    @rule(data=st.data(), verb=st.sampled_from(["complete", "fail", "infra", "give up", "release", "beat"]))
+    @rule(data=st.data(), verb=st.sampled_from(["complete", "fail", "infra", "quota", "give up", "release", "beat"]))
     def end(self, data, verb):
         """What a holder, present or past, does with a lease it once got."""
         lease = data.draw(st.sampled_from(self.leases))
@@ -314,6 +326,7 @@ class BoardAgainstModel(GraphAgainstModel):
             "complete": lambda: self.board.complete_task(lease, {"by": lease.fence}),
             "fail": lambda: self.board.fail_task(lease, "boom"),
             "infra": lambda: self.board.fail_task(lease, "boom", kind="infra"),
+            "quota": lambda: self.board.fail_task(lease, "boom", kind="quota", retry_after_sec=RETRY_SEC),
             "give up": lambda: self.board.fail_task(lease, "boom", retry=False),
             "release": lambda: self.board.release_task(lease),
             "beat": lambda: self.board.heartbeat(lease),
@@ -329,8 +342,11 @@ class BoardAgainstModel(GraphAgainstModel):
         elif verb == "release":
             self.model.put_back(task, "released")
             task.averse[agent] = self.model.now + 60_000_000
+        elif verb == "quota":
+            self.model.fail(task, "quota", self.model.now + RETRY_SEC * 1_000_000)
+            assert task.end or retry_at == task.not_before
         elif verb in ("fail", "infra"):
-            self.model.put_back(task, "infra" if verb == "infra" else "failed", retry_at or 0)
+            self.model.fail(task, "infra" if verb == "infra" else "failed", retry_at or 0)
         elif verb == "complete":
             self.model.finish(task, "completed", result={"by": task.fence})
         else:

@@ -138,9 +138,10 @@ class Wanderer:
 
     def stop(self):
         """Pauses and caps."""
-        scope = self.any({}, {"plan": self.any(*PLANS)}, {"agent": self.any(*AGENTS)})
+        scope = self.any({}, {"plan": self.any(*PLANS)}, {"agent": self.any(*AGENTS)}, {"task_id": self.task()})
+        until = self.any(None, self.clock.now_us() / 1_000_000 + self.any(3, 40))
         self.any(
-            lambda: self.board.pause(**scope),
+            lambda: self.board.pause(**scope, until=until),
             lambda: self.board.resume(**scope),
             self.resume_all,
             self.resume_all,
@@ -151,9 +152,8 @@ class Wanderer:
     def resume_all(self):
         """No pause is left."""
         for pause in self.board.status().pauses:
-            self.board.resume(
-                **{"board": {}, "plan": {"plan": pause.name}, "agent": {"agent": pause.name}}[pause.scope]
-            )
+            field = "task_id" if pause.scope == "task" else pause.scope
+            self.board.resume(**({} if pause.scope == "board" else {field: pause.name}))
 
     def update(self):
         """Change what a task says of itself."""

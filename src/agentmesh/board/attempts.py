@@ -25,18 +25,26 @@ def complete(change: Change, held: Row, result: str | None) -> Row:
     return completed
 
 
-def fail(change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool) -> Row:
-    """Report a failure: tried again after a delay, unless no hand-outs are left or `retry` is off; the task's row."""
-    refund = leases.end_attempt(change, held, "failed", kind=kind, error=error)
+def fail(
+    change: Change, held: Row, error: str, kind: FailureKind, *, retry: bool, retry_after_us: int | None = None
+) -> Row:
+    """Report a failure: tried again after a delay, unless no hand-outs are left or `retry` is off; the task's row.
+
+    `retry_after_us` is the delay, where the holder was told one; else it grows with each charged attempt.
+    """
+    retry_at_us = None if retry_after_us is None else change.now + retry_after_us
+    refund = leases.end_attempt(change, held, "failed", kind=kind, error=error, retry_at_us=retry_at_us)
     if retry:
+        until = leases.retry_at(change, held) if retry_at_us is None else retry_at_us
         why = "max_attempts used up, the last one failed"
-        left = leases.put_back(change, held, refund, not_before_us=leases.retry_at(change, held), reason=why)
+        left = leases.put_back(change, held, refund, not_before_us=until, reason=why)
     else:
         left = change.move(held, "failed", charge=-refund, reason="failed for good by its holder")
-    _report(change, "task_failed", held, left, refund, kind=kind)
+    told = {} if retry_at_us is None else {"retry_at_us": retry_at_us}
+    _report(change, "task_failed", held, left, refund, kind=kind, **told)
     ceilings.look(change, held, left, "failed", kind)
     if kind != "task":
-        breakers.look(change, held)
+        breakers.look(change, held, retry_at_us)
     return left
 
 
@@ -110,7 +118,7 @@ def note(change: Change, held: Row, text: str) -> int:
     return int(row["pk"]) if row else 0
 
 
-def _report(change: Change, event: str, held: Row, left: Row, refund: int, **data: str) -> None:
+def _report(change: Change, event: str, held: Row, left: Row, refund: int, **data: str | int) -> None:
     """Enter an end that did not finish the task into the history, and tell its children if it was its last."""
     how = {"state": left["state"], "refunded": bool(refund), **data, **_late(change, held)}
     change.event(event, held, fence=held["fence"], agent_id=held["agent_id"], **how)

@@ -67,10 +67,17 @@ class Claim:
         return self.board.complete_task(self.lease, result, request_id=request_id)
 
     def fail(
-        self, error: str, *, kind: FailureKind = "task", retry: bool = True, request_id: str | None = None
+        self,
+        error: str,
+        *,
+        kind: FailureKind = "task",
+        retry: bool = True,
+        retry_after_sec: float | None = None,
+        request_id: str | None = None,
     ) -> Task:
         """Report a failure; see `Board.fail_task`."""
-        return self.board.fail_task(self.lease, error, kind=kind, retry=retry, request_id=request_id)
+        how: dict[str, Any] = {"kind": kind, "retry": retry, "retry_after_sec": retry_after_sec}
+        return self.board.fail_task(self.lease, error, **how, request_id=request_id)
 
     def release(self, *, delay_sec: float = 0, request_id: str | None = None) -> Task:
         """Give the task back; see `Board.release_task`."""

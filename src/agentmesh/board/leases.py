@@ -80,6 +80,7 @@ def end_attempt(
     *,
     kind: FailureKind | None = None,
     error: str | None = None,
+    retry_at_us: int | None = None,
 ) -> int:
     """Close the open attempt of a row from `shown`, free its paths, what it has reserved, its place under a cap.
 
@@ -96,6 +97,7 @@ def end_attempt(
         kind=kind,
         late=int(row["expires_us"] <= change.now),
         error=error,
+        retry_at_us=retry_at_us,
         reserved_pusd=row["reserved_pusd"],
         reserved_tokens=row["reserved_tokens"],
     )

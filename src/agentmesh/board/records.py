@@ -78,6 +78,7 @@ def attempt(task_id: str, row: Row) -> Attempt:
         kind=row["kind"],
         late=bool(row["late"]),
         error=row["error"],
+        retry_at_us=row["retry_at_us"],
     )
 
 

@@ -11,6 +11,7 @@ from agentmesh.cli import errors
 from agentmesh.cli.command import App, command
 from agentmesh.cli.money import budget_left
 from agentmesh.cli.params import (
+    Age,
     JsonValue,
     agent_option,
     given,
@@ -198,6 +199,13 @@ def complete(app: App, task: str, lease: str, result: Json, request_id: str | No
     help="infra and quota do not count against the task's attempts.",
 )
 @click.option("--no-retry", is_flag=True, help="Fail the task for good.")
+@click.option(
+    "--retry-after",
+    "retry_after_sec",
+    metavar="AGE",
+    type=Age(),
+    help="For infra and quota: offer it again after so long, such as 5h.",
+)
 @request_option()
 @click.pass_obj
 def fail(app: App, /, task: str, lease: str, error: str, no_retry: bool, **how: object) -> None:  # noqa: FBT001 - click passes flags by name

@@ -162,6 +162,7 @@ TABLE: Final = (
             Argument("error", required=True),
             Argument("kind", choices=("task", "infra", "quota")),
             Argument("retry", "boolean"),
+            Argument("retry_after_sec", "number"),
             LEASE,
             REQUEST_ID,
         ),

@@ -141,9 +141,9 @@ def complete(result: Json = None) -> Call:
     return Call("complete", "complete_task", _given(result=result))
 
 
-def fail(error: str, *, kind: FailureKind = "task", retry: bool = True) -> Call:
+def fail(error: str, *, kind: FailureKind = "task", retry: bool = True, retry_after_sec: float | None = None) -> Call:
     """Report that the attempt failed."""
-    other = {"kind": kind} if kind != "task" else {}
+    other = ({"kind": kind} if kind != "task" else {}) | _given(retry_after_sec=retry_after_sec)
     return Call("fail", "fail_task", {"error": error} | other | ({} if retry else {"retry": False}))
 
 

@@ -47,6 +47,8 @@ def one_attempt(row: Values) -> None:
             raise InvalidArgument(field, "comes before started_us")
     if row["kind"] is not None and row["outcome"] != "failed":
         raise InvalidArgument("kind", "is there, and the attempt has not failed")
+    if row["retry_at_us"] is not None and row["kind"] not in ("infra", "quota"):
+        raise InvalidArgument("retry_at_us", "is there, and the attempt has not failed for want of infra or quota")
 
 
 def one_sum(row: Values) -> None:

@@ -18,7 +18,7 @@ from agentmesh.model import CONDITIONS, FINAL, STATES, Ceiling, FailureKind, Out
 
 FORMAT: Final = "agentmesh-export"
 VERSION: Final = 2
-"""2: pauses of tasks, and the ends of pauses."""
+"""2: pauses of tasks, the ends of pauses, and when failed attempts may be repeated."""
 LONGEST: Final = 4 * 1024 * 1024
 """No line is longer, in bytes: the longest that a board can give has an artifact of 1 MiB in base64."""
 
@@ -193,6 +193,7 @@ KINDS: Final = (
             "kind": _or_none(_word(*get_args(FailureKind))),
             "late": _flag,
             "error": _or_none(LONG),
+            "retry_at_us": _or_none(INSTANT),
         },
     ),
     Kind(
@@ -341,6 +342,7 @@ NEW_KINDS: Final[Mapping[str, int]] = {"task_pause": 2}
 """The version with which a kind of row came; the others were there from the first."""
 NEW_FIELDS: Final[Mapping[str, Mapping[str, tuple[int, Any]]]] = {
     "task": {"excused_fence": (2, 0)},
+    "attempt": {"retry_at_us": (2, None)},
     "pause": {"until_us": (2, None)},
 }
 """The fields that came later, by kind: the version with which each came, and its value in an older file."""

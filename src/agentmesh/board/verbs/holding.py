@@ -120,6 +120,7 @@ class Holding(Verbs):
         *,
         kind: FailureKind = "task",
         retry: bool = True,
+        retry_after_sec: float | None = None,
         request_id: str | None = None,
     ) -> Task:
         """Report that an attempt failed.
@@ -127,19 +128,33 @@ class Holding(Verbs):
         Args:
             lease: the lease.
             error: what went wrong, at most 8 KiB.
-            kind: `task` counts against `max_attempts`; `infra` and `quota` do not, up to a ceiling.
+            kind: `task` counts against `max_attempts`; `infra` and `quota` do not, but the tenth pauses the task.
             retry: false fails the task for good.
+            retry_after_sec: for `infra` and `quota`, when the vendor said to try again; the task waits so long.
             request_id: see `claim_task`.
 
         Raises:
+            InvalidArgument: `retry_after_sec` is given for a failure of the task itself, or without a retry.
             LeaseLost: the attempt is over, or the token is not its own.
         """
         named = lease_of(lease)
         limits.long_text("error", error, limits.ERROR_BYTES)
         limits.choice("kind", kind, ("task", "infra", "quota"))
         limits.boolean("retry", retry)
-        call = request(request_id, "fail_task", task_id=named.task_id, error=error, kind=kind, retry=retry)
-        return self._held(named, call, lambda change, held: attempts.fail(change, held, error, kind, retry=retry))
+        after_us: int | None = None
+        arguments: dict[str, Any] = {"error": error, "kind": kind, "retry": retry}
+        if retry_after_sec is not None:
+            after_us = arguments["retry_after_us"] = limits.duration_us(
+                "retry_after_sec", retry_after_sec, limits.DELAY_SEC
+            )
+            if kind == "task" or not retry:
+                raise InvalidArgument("retry_after_sec", "is for infra and quota failures that are tried again")
+        call = request(request_id, "fail_task", task_id=named.task_id, **arguments)
+        return self._held(
+            named,
+            call,
+            lambda change, held: attempts.fail(change, held, error, kind, retry=retry, retry_after_us=after_us),
+        )
 
     def release_task(self, lease: Lease | Claim, *, delay_sec: float = 0, request_id: str | None = None) -> Task:
         """Give a task back undone; this agent is not offered it again for a minute unless it asks for it by id.

@@ -97,24 +97,26 @@ SELECT COUNT(*) AS held FROM attempt
 
 -- name: breaker_of
 -- The last storm of failures of a plan.
-SELECT storms, open_until_us, since_us FROM breaker WHERE plan_pk = :plan_pk
+SELECT storms, open_until_us, since_us, length_us FROM breaker WHERE plan_pk = :plan_pk
 
 -- name: count_failures
--- How many attempts of a plan have failed for want of infrastructure or quota since an instant.
-SELECT COUNT(*) AS failures FROM attempt JOIN task ON task.pk = attempt.task_pk
+-- How many attempts of a plan have failed for want of infrastructure or quota since an instant, and until when to wait.
+SELECT COUNT(*) AS failures, MAX(attempt.retry_at_us) AS retry_at_us FROM attempt JOIN task ON task.pk = attempt.task_pk
  WHERE attempt.kind IN ('infra', 'quota') AND attempt.ended_us >= :since_us AND attempt.ended_us <= :now_us
    AND task.plan_pk = :plan_pk
 
 -- name: open_breakers
 -- Plans whose hand-outs pause after a storm of failures.
-SELECT plan.name, breaker.storms, breaker.open_until_us FROM breaker JOIN plan ON plan.pk = breaker.plan_pk
+SELECT plan.name, breaker.storms, breaker.open_until_us, breaker.length_us
+  FROM breaker JOIN plan ON plan.pk = breaker.plan_pk
  WHERE breaker.open_until_us > :now_us ORDER BY breaker.plan_pk
 
 -- name: open_breaker
 -- Pause a plan's hand-outs; what fails before they go on counts for no other storm.
-INSERT INTO breaker (plan_pk, storms, open_until_us, since_us) VALUES (:plan_pk, :storms, :open_until_us, :open_until_us)
+INSERT INTO breaker (plan_pk, storms, open_until_us, since_us, length_us)
+VALUES (:plan_pk, :storms, :open_until_us, :open_until_us, :length_us)
 ON CONFLICT (plan_pk) DO UPDATE SET storms = excluded.storms, open_until_us = excluded.open_until_us,
-       since_us = excluded.since_us
+       since_us = excluded.since_us, length_us = excluded.length_us
 
 -- name: close_breaker
 -- Let a plan's hand-outs go on as if no storm had been; what has failed by now counts no more.

@@ -20,7 +20,7 @@ UPDATE attempt SET secret = :secret, heartbeat_us = :heartbeat_us, lease_expires
 -- name: end_attempt
 -- Close an open attempt; what it had reserved ends with it.
 UPDATE attempt SET outcome = :outcome, ended_us = :now_us, charged = :charged, kind = :kind, late = :late, error = :error,
-                   reserved_pusd = 0, reserved_tokens = 0
+                   retry_at_us = :retry_at_us, reserved_pusd = 0, reserved_tokens = 0
  WHERE task_pk = :task_pk AND fence = :fence AND outcome IS NULL
    AND reserved_pusd = :reserved_pusd AND reserved_tokens = :reserved_tokens
 
@@ -47,7 +47,7 @@ UPDATE task SET charged = charged - :refunded, excused_fence = fence WHERE pk = 
 -- name: attempts_of
 -- Every hand-out of a task.
 SELECT attempt.fence, attempt.agent_id, attempt.charged, attempt.started_us, attempt.heartbeat_us,
-       attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind, attempt.late, attempt.error
+       attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind, attempt.late, attempt.error, attempt.retry_at_us
   FROM attempt WHERE attempt.task_pk = :task_pk ORDER BY attempt.fence
 
 -- name: add_note
@@ -88,5 +88,5 @@ SELECT parent.id, parent.title, parent.state, result.body
 -- name: attempt_of
 -- One hand-out of a task.
 SELECT attempt.fence, attempt.agent_id, attempt.charged, attempt.started_us, attempt.heartbeat_us,
-       attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind, attempt.late, attempt.error
+       attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind, attempt.late, attempt.error, attempt.retry_at_us
   FROM attempt JOIN task ON task.pk = attempt.task_pk WHERE task.id = :id AND attempt.fence = :fence

@@ -51,7 +51,7 @@ SELECT edge.child_pk AS key_0, edge.parent_pk AS key_1, child.id AS task, parent
 -- Attempts by task; their secrets stay where they are.
 SELECT attempt.task_pk AS key_0, attempt.fence AS key_1, task.id AS task, attempt.fence, attempt.agent_id, attempt.charged,
        attempt.started_us, attempt.heartbeat_us, attempt.lease_expires_us, attempt.ended_us, attempt.outcome, attempt.kind,
-       attempt.late, attempt.error
+       attempt.late, attempt.error, attempt.retry_at_us
   FROM attempt JOIN task ON task.pk = attempt.task_pk
  WHERE (attempt.task_pk, attempt.fence) > (:after_0, :after_1) ORDER BY attempt.task_pk, attempt.fence LIMIT :most
 
@@ -166,9 +166,9 @@ UPDATE task SET root_pk = :root_pk WHERE pk = :pk
 -- name: import_attempt
 -- An attempt. Nobody has its secret: it opens no lease.
 INSERT INTO attempt (task_pk, fence, agent_id, secret, charged, holds, started_us, heartbeat_us, lease_expires_us, ended_us,
-                     outcome, kind, late, error)
+                     outcome, kind, late, error, retry_at_us)
 VALUES (:task_pk, :fence, :agent_id, '', :charged, 0, :started_us, :heartbeat_us, :lease_expires_us, :ended_us,
-        :outcome, :kind, :late, :error)
+        :outcome, :kind, :late, :error, :retry_at_us)
 
 -- name: import_note
 -- A holder's remark.

@@ -3,11 +3,16 @@
 -- A paused task has a row in `task_pause` and `paused = 1` in its own row, so that it stands in no index of ready or
 -- scheduled tasks: a claim costs the same however many tasks are paused. `ceiling` names the kind of end that happened
 -- too often; it is NULL, and `agent_id` is not, where an agent or an operator paused the task. `excused_fence` is the
--- fence of the attempt that reached the last ceiling: ends up to it do not count toward the next one.
+-- fence of the attempt that reached the last ceiling: ends up to it do not count toward the next one. `length_us` of a
+-- breaker is how long its pause was when it began: one that has longer to go than that is over, for the clock was set back.
+--
+-- `retry_at_us` is when a failed attempt may be repeated, as its holder was told; NULL where it did not say.
 
 ALTER TABLE task ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN excused_fence INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pause ADD COLUMN until_us INTEGER;
+ALTER TABLE breaker ADD COLUMN length_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE attempt ADD COLUMN retry_at_us INTEGER;
 
 CREATE TABLE task_pause (
     task_pk  INTEGER PRIMARY KEY REFERENCES task (pk),
