@@ -1,7 +1,6 @@
 """The nouns of AgentMesh: frozen records and the closed sets of words they use.
 
-Times are integer microseconds UTC (`_us`), money is integer 10^-12 USD (`_pusd`); the edges turn both into
-seconds, RFC 3339 and decimal USD.
+Times are integer microseconds UTC (`_us`), money is integer 10^-12 USD (`_pusd`); edges show seconds, RFC 3339, USD.
 """
 
 from __future__ import annotations
@@ -48,7 +47,10 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A unit of work. `depends_on`, `description`, `payload` and `result` are filled by `get_task` only."""
+    """A unit of work. `depends_on`, `description`, `payload` and `result` are filled by `get_task` only.
+
+    `existing`: this call did not create it; it is the open task that has the key.
+    """
 
     id: str
     title: str
@@ -74,6 +76,8 @@ class Task:
     lease_expires_us: int | None = None
     unmet: int = 0
     paused: bool = False
+    key: str | None = None
+    existing: bool = False
     reason: str | None = None
     depends_on: tuple[Dependency, ...] = ()
     description: str | None = None
@@ -187,10 +191,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A stop of hand-outs of the board, a plan or a task, or to an agent; it ends by itself at `until_us`, if set.
-
-    `ceiling` names the ends of attempts that were too many, where the board itself paused a task; it has no `agent_id`.
-    """
+    """A stop of hand-outs, until `until_us` if set; one that the board made has a `ceiling` and no `agent_id`."""
 
     scope: PauseScope
     name: str
@@ -400,9 +401,9 @@ class UsageReceipt:
 class UsageLine:
     """The sum of some usage, and in a report what it is the sum of.
 
-    `tokens` are those of all kinds. What is `wasted` was used by attempts that failed, were reclaimed or cancelled.
-    `attempts` are counted, and how long they were held, only where a report was asked to; `unreported` are completed
-    ones without any usage. `rest`, in a report by task or attempt, is what belongs to no task, or to a pruned one.
+    What is `wasted` was used by attempts that failed, were reclaimed or cancelled. `attempts` are counted, and how long
+    they were held, only where a report was asked to; `unreported` are completed ones without any usage. `rest`, in a
+    report by task or attempt, is what belongs to no task, or to a pruned one.
     """
 
     plan: str | None = None

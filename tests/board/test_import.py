@@ -213,7 +213,7 @@ def test_a_file_of_the_first_version_is_read(board, again):
     board.pause(plan="p", reason="lunch")
     header, *rows, trailer = parts(exported(board))
     for row in rows:
-        for field in {"task": ["excused_fence"], "attempt": ["retry_at_us"], "pause": ["until_us"]}.get(
+        for field in {"task": ["excused_fence", "key"], "attempt": ["retry_at_us"], "pause": ["until_us"]}.get(
             row["type"], []
         ):
             del row[field]

@@ -107,6 +107,7 @@ CHANGES = {
     "a pause of a final task": ("task_pause", {"task": "halted"}, {"task": "x2"}, "task"),
     "a pause by nobody": ("task_pause", {"ceiling": None}, {"agent_id": None}, "agent_id"),
     "a pause by a ceiling that is none": ("task_pause", {}, {"ceiling": "split"}, "ceiling"),
+    "a key of two open tasks": ("task", {"id": "halted"}, {"key": "unwanted"}, "key"),
     "a count past the last attempt": ("task", {"id": "unwanted"}, {"excused_fence": 99}, "excused_fence"),
     "a cap of none": ("cap", {}, {"most": 0}, "most"),
     "budgets not in their order": ("budget", {"scope": "board"}, {"scope": "agent", "name": "aa"}, "type"),

@@ -29,6 +29,16 @@ def test_adding_again_with_the_same_key_adds_nothing(call):
     assert len(call.json("list")["tasks"]) == 1
 
 
+def test_adding_with_the_key_of_an_open_task_shows_that_one(call, board):
+    """And says so; `--json` has `existing`."""
+    added = call.json("add", "Nightly", "--key", "nightly")
+    again = call.json("add", "Nightly", "--key", "nightly")
+    assert (added["key"], again["id"], again["existing"]) == ("nightly", added["id"], True)
+    assert "existing" not in added
+    assert call("add", "Nightly", "--key", "nightly").stdout.startswith("Found ")
+    assert len(board.list_tasks().tasks) == 1
+
+
 def test_quiet_add_prints_the_id(call):
     """For `id=$(agentmesh add -q ...)`."""
     assert call("add", "x", "--id", "x1", "-q").stdout == "x1\n"

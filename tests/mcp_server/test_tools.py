@@ -170,3 +170,11 @@ def test_a_task_is_paused_and_its_pause_ends(do, board):
         do("pause", task_id=f"t{number}")
     found = do("board_status")
     assert (len(found["pauses"]), found["more_pauses"], found["paused_tasks"]) == (20, 5, 25)
+
+
+def test_a_task_of_a_key_is_made_once_while_it_is_open(do):
+    """Alone and among others; the answer says that it was there."""
+    first = do("create_task", title="t", key="nightly")
+    assert do("create_task", title="t", key="nightly") == first | {"existing": True}
+    [found, made] = do("create_tasks", tasks=[{"title": "t", "key": "nightly"}, {"title": "u", "key": "v"}])["tasks"]
+    assert (found["id"], found["existing"], "existing" in made) == (first["id"], True, False)

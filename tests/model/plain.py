@@ -31,6 +31,7 @@ class PlainTask:
     ends: dict = field(default_factory=dict)
     own_failures: int = 0
     paused: bool = False
+    key: str | None = None
     end: str | None = None
     ended: int = 0
     root: str | None = None
@@ -111,6 +112,10 @@ class PlainBoard:
             and not self.blocked_by_paths(task)
         ]
         return min(ready, key=lambda task: (-self.urgency(task), task.age), default=None)
+
+    def open_of(self, key):
+        """The open task that has a key, or None."""
+        return next((task for task in self.tasks.values() if key and task.key == key and not task.end), None)
 
     def create(self, name, parents, **said):
         """Put a task on the board."""
@@ -198,7 +203,8 @@ class PlainBoard:
         opened = [task]
         for parent in opened if cascade else []:
             for child in self.children(parent):
-                if child.end == "cancelled" and child.root == task.name and not self.impossible(child):
+                doomed = child.end == "cancelled" and child.root == task.name and not self.impossible(child)
+                if doomed and not self.open_of(child.key):
                     self.reopen(child)
                     opened.append(child)
 

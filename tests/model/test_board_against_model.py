@@ -55,14 +55,17 @@ class GraphAgainstModel(RuleBasedStateMachine):
         parents = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names else []
         edges = {parent: data.draw(conditions) for parent in parents}
         not_before = self.model.now + delay * 1_000_000 if delay else 0
-        self.board.create_task(
+        there = self.model.open_of(said.get("key"))
+        made = self.board.create_task(
             name,
             id=name,
             depends_on=[f"{parent}:{condition}" for parent, condition in edges.items()],
             **{field: sorted(value) if field == "requires" else value for field, value in said.items()},
             **({"not_before": not_before / 1_000_000} if delay else {}),
         )
-        self.model.create(name, edges, **said, not_before=not_before)
+        assert (made.id, made.existing) == ((there.name, True) if there else (name, False))
+        if not there:
+            self.model.create(name, edges, **said, not_before=not_before)
 
     @rule(data=st.data(), priority=st.integers(-2, 5))
     def add(self, data, priority):
@@ -181,9 +184,9 @@ class GraphAgainstModel(RuleBasedStateMachine):
     @precondition(lambda self: self.model.tasks)
     @rule(data=st.data(), cascade=st.booleans())
     def reopen(self, data, cascade):
-        """A final task, unless what it waits for ended otherwise."""
+        """A final task, unless what it waits for ended otherwise, or an open task has its key."""
         task = self.any_task(data)
-        if not task.end or self.model.impossible(task):
+        if not task.end or self.model.impossible(task) or self.model.open_of(task.key):
             with pytest.raises(WrongState):
                 self.board.reopen_task(task.name, cascade=cascade)
             return
@@ -198,7 +201,7 @@ class GraphAgainstModel(RuleBasedStateMachine):
         self.work_up_to(task)
         parents = [self.model.tasks[name] for name in task.parents]
         for parent in [parent for parent in parents if task.held and parent.end and not self.model.impossible(parent)]:
-            if data.draw(st.booleans()):
+            if not self.model.open_of(parent.key) and data.draw(st.booleans()):
                 self.board.reopen_task(parent.name)
                 self.model.reopen(parent)
         if end and task.held:
@@ -278,11 +281,12 @@ class BoardAgainstModel(GraphAgainstModel):
         writes=WRITES,
         delay=st.sampled_from([0, 0, 30]),
         attempts=st.integers(1, 3),
+        key=st.sampled_from([None, None, "k", "l"]),
     )
-    def create(self, *, data, priority, requires, writes, delay, attempts):
+    def create(self, *, data, priority, requires, writes, delay, attempts, key):
         """A task with up to three parents."""
         said = {"priority": priority, "requires": requires, "writes": writes, "max_attempts": attempts}
-        self.put(data, WAITS, delay, **said)
+        self.put(data, WAITS, delay, key=key, **said)
 
     @rule(agent=AGENTS, able=ABLE)
     def claim(self, agent, able):

@@ -52,7 +52,8 @@ def furnish(board, clock):
     _remember(board, clock)
     board.pause(plan="main", reason=HOSTILE[1])
     board.pause(agent="ann", until=clock.now_us() / 1e6 + 10**6)
-    put(board, "unwanted", "halted", plan="aside")
+    board.create_task("Unwanted", id="unwanted", key="unwanted", plan="aside")
+    board.create_task("Halted", id="halted", key="halted", plan="aside")
     for number in range(20):
         claimed(board, "unwanted", f"agent-{number}").release()
     board.pause(task_id="halted", reason=HOSTILE[1], until=clock.now_us() / 1e6 + 10**6)

@@ -73,7 +73,7 @@ def split(change: Change, held: Row, specs: Sequence[Spec]) -> list[str]:
     leases.put_back(change, held, refund)
     told = {"refunded": bool(refund), **_late(change, held)}
     change.event("task_split", held, fence=held["fence"], agent_id=held["agent_id"], **told)
-    ids = tasks.insert(change, specs, held["agent_id"])
+    ids = tasks.insert(change, specs, held["agent_id"]).ids
     for name in ids:
         child, parent = dependencies.both_ends(change, held["id"], name)
         dependencies.add(change, child, parent, "finished", held["agent_id"])

@@ -52,4 +52,5 @@ def _open(change: Change, failed: Row, storms: int, until_us: int) -> None:
 
 def _set_back(breaker: Row, instant_us: int, now_us: int) -> bool:
     """Whether an instant of a breaker lies further ahead than its pause is long."""
-    return instant_us - now_us > max(breaker["length_us"], storm_pause_us(max(breaker["storms"], 1)))
+    length_us: int = max(breaker["length_us"], storm_pause_us(max(breaker["storms"], 1)))
+    return instant_us - now_us > length_us

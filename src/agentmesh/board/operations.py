@@ -42,6 +42,10 @@ def reopen(change: Change, task_id: str, agent_id: str, *, cascade: bool) -> Non
     row = locked_row(change.tx, task_id)
     if row["state"] not in FINAL:
         raise WrongState(task_id, row["state"], "only a final task can be reopened")
+    taken = _key_taken(change, row)
+    if taken is not None:
+        problem = f"task {taken!r} is open and has its key"
+        raise WrongState(task_id, row["state"], problem, hint="Reopen it when that task has ended.")
     reopened = [row]
     turns = {row["pk"]: 0}
     _reopen_one(change, row, agent_id)
@@ -157,7 +161,15 @@ def _wait_again(change: Change, child: Row, *, held: bool) -> None:
         change.move(child, "blocked")
 
 
+def _key_taken(change: Change, task: Row) -> str | None:
+    """The open task that has the key of a final one."""
+    found = change.tx.fetch_one("open_task_of_key", key=task["key"]) if task["key"] is not None else None
+    return found["id"] if found else None
+
+
 def _can_open(change: Change, child: Row) -> bool:
+    if _key_taken(change, child) is not None:
+        return False
     try:
         dependencies.unmet_edges(change.tx, child)
     except WrongState:

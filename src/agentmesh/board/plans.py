@@ -45,8 +45,8 @@ def read_plan(document: Mapping[str, Any]) -> tuple[Terms, list[Spec]]:
     kept = document.get("retention_sec")
     retention_us = None if kept is None else limits.duration_us("retention_sec", kept, limits.AGE_SEC)
     defaults = {} if document.get("defaults") is None else document["defaults"]
-    if not isinstance(defaults, Mapping) or {"id", "title", "plan"} & set(defaults):
-        raise InvalidArgument("defaults", "must be an object of task fields, without id, title and plan")
+    if not isinstance(defaults, Mapping) or {"id", "key", "title", "plan"} & set(defaults):
+        raise InvalidArgument("defaults", "must be an object of task fields, without id, key, title and plan")
     wishes = limits.items("tasks", document.get("tasks"), limits.BATCH)
     specs = [_read_task(wish, defaults, name, f"tasks[{place}]") for place, wish in enumerate(wishes)]
     listed: set[str | None] = set()
@@ -60,6 +60,8 @@ def read_plan(document: Mapping[str, Any]) -> tuple[Terms, list[Spec]]:
 
 def apply(change: Change, terms: Terms, specs: Sequence[Spec], agent_id: str) -> PlanReport:
     """Bring the board in line with a plan; tasks that it does not list, or that were pruned, are left alone.
+
+    A listed task that is not there is not created while an open task of another id has its key.
 
     Raises:
         WrongState: a listed task is final and was to change.
@@ -76,8 +78,10 @@ def apply(change: Change, terms: Terms, specs: Sequence[Spec], agent_id: str) ->
             raise WrongState(spec.id or "", there["state"], problem)
         elif there["pk"] is not None:
             old.append(spec)
-    created = tasks.insert(change, fresh, agent_id)
-    updated = [spec.id or "" for spec in old if _bring_in_line(change, spec, agent_id)]
+    made = tasks.insert(change, fresh, agent_id)
+    created = [name for name in made.ids if name not in made.existing]
+    names = {spec.id or "": name for spec, name in zip(fresh, made.ids, strict=True) if spec.id != name}
+    updated = [spec.id or "" for spec in tasks.renamed(old, names) if _bring_in_line(change, spec, agent_id)]
     changed = {*created, *updated}
     unchanged = [spec.id or "" for spec in specs if spec.id not in changed]
     return PlanReport(terms.name, tuple(created), tuple(updated), tuple(unchanged))
@@ -96,6 +100,8 @@ def _read_task(wish: object, defaults: Mapping[str, Any], plan: str, where: str)
 
 def _bring_in_line(change: Change, spec: Spec, agent_id: str) -> bool:
     task = tasks.get(change.tx, spec.id or "")
+    if spec.key != task.key:
+        raise InvalidArgument("key", f"of task {task.id!r} cannot change: it is given when a task is created")
     fields = _differences(task, spec)
     differ = set(spec.depends_on) ^ set(task.depends_on)
     edges = {edge for edge in differ if change.tx.fetch_one("tombstone_of", id=edge.id) is None}

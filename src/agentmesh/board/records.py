@@ -58,6 +58,7 @@ def task(row: Row, **more: Any) -> Task:
         lease_expires_us=row["lease_expires_us"],
         unmet=row["unmet"],
         paused=bool(row["paused"]),
+        key=row["key"],
         reason=row["reason"],
         **more,
     )

@@ -60,11 +60,13 @@ class TaskDetails(TypedDict, total=False):
 class TaskFields(TaskDetails, total=False):
     """What can be said of a task when it is created.
 
-    id: its id, made up when missing. plan: its plan (`default`). depends_on: tasks it waits for, each an id,
-    `id:failed`, `id:finished`, a `Dependency` or a mapping with `id` and `condition`.
+    id: its id, made up when missing. key: at most one open task of the board has it; while one has, that one is given
+    back and nothing is created, whatever else is said. plan: its plan (`default`). depends_on: tasks it waits for, each
+    an id, `id:failed`, `id:finished`, a `Dependency` or a mapping with `id` and `condition`.
     """
 
     id: str | None
+    key: str | None
     plan: str
     depends_on: Sequence[str | Dependency | Mapping[str, str]]
 
@@ -75,6 +77,7 @@ class Spec:
 
     title: str
     id: str | None
+    key: str | None
     plan: str
     priority: int
     depends_on: tuple[Dependency, ...]
@@ -107,13 +110,14 @@ def read_spec(fields: Mapping[str, Any], *, plan: str | None = None, where: str 
         raise InvalidArgument(where.rstrip(".") or "task", "must be an object with a title")
     _refuse_unknown(fields, where)
     wish = Reader(fields, where)
-    task_id = fields.get("id")
+    task_id, key = fields.get("id"), fields.get("key")
     in_plan = fields.get("plan") if fields.get("plan") is not None else plan
     writes = wish.patterns("writes")
     lease_us, hold_us = wish.times(LEASE_SEC, None)
     return Spec(
         title=wish.title(),
         id=None if task_id is None else task_name(where + "id", task_id),
+        key=None if key is None else limits.name(where + "key", key),
         plan=DEFAULT_PLAN if in_plan is None else limits.name(where + "plan", in_plan),
         priority=wish.priority(0),
         depends_on=dependencies(where + "depends_on", wish.listed("depends_on")),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from agentmesh.board import budgets, dependencies, paths, records
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import known_row, locked_row, ready_state, task_row
-from agentmesh.board.specs import Reader, Spec, names_text
+from agentmesh.board.specs import Reader, Spec, dependencies as read_dependencies, names_text
 from agentmesh.clock import word
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, WrongState
 from agentmesh.jsontext import decode
@@ -20,15 +21,29 @@ from agentmesh.store.base import Row, Transaction, Value
 ID_LETTERS = 10
 
 
-def insert(change: Change, specs: Sequence[Spec], agent_id: str) -> list[str]:
-    """Put tasks on the board, all or none; they may wait for each other. Their ids, in the order of `specs`.
+class Inserted(NamedTuple):
+    """The ids of tasks in the order in which they were wished for, and those that were there, with their keys."""
+
+    ids: list[str]
+    existing: frozenset[str]
+
+
+def insert(change: Change, specs: Sequence[Spec], agent_id: str) -> Inserted:
+    """Put tasks on the board, all or none; they may wait for each other.
+
+    Where an open task has the key of a wish, it stands for the new one, also for those that wait for that one.
 
     Raises:
+        InvalidArgument: a key is named twice.
         DuplicateId: an id is taken, was that of a task that was pruned, or is named twice.
         NotFound: a dependency is neither on the board nor among the new tasks.
         CycleRefused: the new tasks wait for each other in a circle.
     """
-    named = _named(change, specs)
+    open_ = _open_of_keys(change, specs)
+    fresh = [spec for spec in specs if spec.key not in open_]
+    named = _named(
+        change, renamed(fresh, {spec.id: open_[spec.key] for spec in specs if spec.id and spec.key in open_})
+    )
     _refuse_circle(named)
     outside = _outside(change, named)
     urgencies = _urgencies(named)
@@ -46,7 +61,20 @@ def insert(change: Change, specs: Sequence[Spec], agent_id: str) -> list[str]:
             if parent_pk is not None:
                 change.tx.execute("add_edge", child_pk=rows[name]["pk"], parent_pk=parent_pk, condition=edge.condition)
     _after_insert(change, named, rows, outside)
-    return list(named)
+    made = iter(named)
+    ids = [open_[spec.key] if spec.key in open_ else next(made) for spec in specs]
+    return Inserted(ids, frozenset(open_.values()))
+
+
+def renamed(specs: Sequence[Spec], names: Mapping[str, str]) -> list[Spec]:
+    """The same wishes, waiting for other tasks: those that stand for the ones that they name."""
+    if not names:
+        return list(specs)
+    found = []
+    for spec in specs:
+        edges = [Dependency(names.get(edge.id, edge.id), edge.condition) for edge in spec.depends_on]
+        found.append(replace(spec, depends_on=read_dependencies("depends_on", edges)))
+    return found
 
 
 def update(change: Change, task_id: str, fields: Mapping[str, Any], agent_id: str) -> None:
@@ -181,6 +209,22 @@ def plan(change: Change, name: str, workspace: str | None = None, retention_us: 
     return int(row["pk"])
 
 
+def _open_of_keys(change: Change, specs: Sequence[Spec]) -> dict[str | None, str]:
+    """The open tasks that have the keys of wishes, by key."""
+    found: dict[str | None, str] = {}
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.key is None:
+            continue
+        if spec.key in seen:
+            raise InvalidArgument("key", f"{spec.key!r} is named twice")
+        seen.add(spec.key)
+        row = change.tx.fetch_one("open_task_of_key", key=spec.key)
+        if row is not None:
+            found[spec.key] = row["id"]
+    return found
+
+
 def _named(change: Change, specs: Sequence[Spec]) -> dict[str, Spec]:
     """The specs by id; whoever has none gets one."""
     named: dict[str, Spec] = {}
@@ -262,6 +306,7 @@ def _insert_one(change: Change, name: str, spec: Spec, agent_id: str, *, urgency
         estimate_tokens=spec.estimate_tokens,
         has_body=int(has_body),
         tags=names_text(spec.tags) if spec.tags else None,
+        key=spec.key,
     )
     assert row is not None  # noqa: S101 - an INSERT that returns has a row
     if has_body:
@@ -284,6 +329,8 @@ def _insert_one(change: Change, name: str, spec: Spec, agent_id: str, *, urgency
 def _portrait(spec: Spec, state: str) -> dict[str, Any]:
     """What a reader of the history needs to follow the task; never its texts."""
     told: dict[str, Any] = {"state": state}
+    if spec.key is not None:
+        told["key"] = spec.key
     if spec.priority:
         told["priority"] = spec.priority
     if spec.depends_on:

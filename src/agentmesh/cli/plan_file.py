@@ -57,6 +57,7 @@ class TaskEntry(TaskDefaults):
     """One task of the file. Its id is what makes applying the file twice harmless."""
 
     id: str
+    key: str | None = None
     title: str
     depends_on: list[str | DependencyEntry] = Field(default_factory=list)
 

@@ -17,6 +17,7 @@ from agentmesh.model import CONDITIONS, STATES, Task
 @command()
 @click.argument("title")
 @click.option("--id", metavar="ID", help="A name of your own for the task; else one is made.")
+@click.option("--key", metavar="KEY", help="Add nothing while an open task has this key; show that one.")
 @click.option("--plan", metavar="NAME", help="The group it belongs to.")
 @click.option("-d", "--description", metavar="TEXT", help="What is to be done.")
 @click.option("-p", "--priority", type=int, help="Higher goes first; 0 when not given.")
@@ -39,7 +40,7 @@ def add(app: App, /, title: str, agent: str, **fields: object) -> None:
     """Put one task on the board."""
     with app.open() as board:
         task = board.create_task(title, agent_id=agent, **given(fields))
-    _tell(app, task, "Added")
+    _tell(app, task, "Found" if task.existing else "Added")
 
 
 @command("list")

@@ -40,6 +40,7 @@ FIELDS: Final = (
 TASK: Final = (
     Argument("title", required=True),
     Argument("id"),
+    Argument("key", about="one open task at most"),
     Argument("plan"),
     Argument("depends_on", "strings", 'ids; or "ID:failed", "ID:finished"'),
     *FIELDS,
@@ -323,7 +324,8 @@ def _bytes(value: Json) -> bytes:
 
 
 def _brief(task: Task) -> Document:
-    return {"id": task.id, "title": task.title, "state": task.state}
+    brief: Document = {"id": task.id, "title": task.title, "state": task.state}
+    return brief | {"existing": True} if task.existing else brief
 
 
 def _end(call: Call, lease: Lease, task: Task) -> Document:

@@ -18,7 +18,7 @@ from agentmesh.model import CONDITIONS, FINAL, STATES, Ceiling, FailureKind, Out
 
 FORMAT: Final = "agentmesh-export"
 VERSION: Final = 2
-"""2: pauses of tasks, the ends of pauses, and when failed attempts may be repeated."""
+"""2: pauses of tasks, the ends of pauses, keys, and when failed attempts may be repeated."""
 LONGEST: Final = 4 * 1024 * 1024
 """No line is longer, in bytes: the longest that a board can give has an artifact of 1 MiB in base64."""
 
@@ -161,6 +161,7 @@ KINDS: Final = (
             "opened_fence": COUNT,
             "opened_us": _or_none(INSTANT),
             "excused_fence": COUNT,
+            "key": _or_none(NAME),
             "reason": _or_none(LONG),
             "root": _or_none(_row),
             "description": _or_none(LONG),
@@ -341,7 +342,7 @@ KINDS: Final = (
 NEW_KINDS: Final[Mapping[str, int]] = {"task_pause": 2}
 """The version with which a kind of row came; the others were there from the first."""
 NEW_FIELDS: Final[Mapping[str, Mapping[str, tuple[int, Any]]]] = {
-    "task": {"excused_fence": (2, 0)},
+    "task": {"excused_fence": (2, 0), "key": (2, None)},
     "attempt": {"retry_at_us": (2, None)},
     "pause": {"until_us": (2, None)},
 }

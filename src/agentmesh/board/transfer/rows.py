@@ -51,6 +51,7 @@ class Rows:
         self._fences = array("q", [0])
         self._requirements = {NO_NAMES: 0}
         self._pools: dict[tuple[int, int, str], int] = {}
+        self._keys: set[str] = set()
         self._entries = 0
         self._held: dict[int, int] = {}
         self._roots: list[tuple[int, str, int]] = []
@@ -109,6 +110,10 @@ class Rows:
         if row["id"] in self._tasks:
             raise InvalidArgument("id", "is that of a task before")
         one_task(row)
+        if row["key"] is not None and row["state"] not in FINAL:
+            if row["key"] in self._keys:
+                raise InvalidArgument("key", "is that of an open task before")
+            self._keys.add(row["key"])
         state, tags, plan_pk = row["state"], row["tags"], self._plan("plan", row["plan"])
         pk = self._tasks[row["id"]] = self.graph.add_task(row["priority"], is_open=state not in FINAL)
         self._fences.append(0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from agentmesh import limits
 from agentmesh.board import dependencies, plans, tasks
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import task_record
-from agentmesh.board.requests import once, request
-from agentmesh.board.specs import TaskDetails, TaskFields, read_spec, refuse_too_many_edges, task_name
+from agentmesh.board.requests import Request, once, request
+from agentmesh.board.specs import Spec, TaskDetails, TaskFields, read_spec, refuse_too_many_edges, task_name
 from agentmesh.board.verbs.base import Verbs
 from agentmesh.errors import InvalidArgument
 from agentmesh.model import OPERATOR, Condition, PlanReport, Task
@@ -24,6 +25,8 @@ class Planning(Verbs):
     ) -> Task:
         """Put a task on the board; see `TaskFields` for what can be said of it.
 
+        Where an open task has its `key`, that one is given back, marked as `existing`, and nothing is created.
+
         Raises:
             InvalidArgument: a field is out of its limits.
             DuplicateId: the id is taken, or was by a task that was pruned.
@@ -33,11 +36,7 @@ class Planning(Verbs):
         call = request(request_id, "create_task", title=title, **fields)
         agent = limits.name("agent_id", agent_id)
 
-        def work(change: Change) -> Task:
-            ids = once(change, agent, call, lambda: tasks.insert(change, [spec], agent))
-            return task_record(change.tx, ids[0])
-
-        return self._write(work)
+        return self._write(lambda change: _insert(change, [spec], agent, call)[0])
 
     def create_tasks(
         self,
@@ -67,11 +66,7 @@ class Planning(Verbs):
         call = request(request_id, "create_tasks", specs=listed, plan=plan)
         agent = limits.name("agent_id", agent_id)
 
-        def work(change: Change) -> list[Task]:
-            ids = once(change, agent, call, lambda: tasks.insert(change, wishes, agent))
-            return [task_record(change.tx, name) for name in ids]
-
-        return self._write(work)
+        return self._write(lambda change: _insert(change, wishes, agent, call))
 
     def apply_plan(self, document: Mapping[str, Any], *, agent_id: str = OPERATOR) -> PlanReport:
         """Bring the board in line with a plan, an object: `plan`, `workspace`, `retention_sec`, `defaults`, `tasks`.
@@ -103,7 +98,7 @@ class Planning(Verbs):
         """
         wanted: dict[str, Any] = dict(fields) if title is None else {"title": title, **fields}
         read_spec({"title": "checked only", **wanted})
-        for fixed in ("id", "plan", "depends_on"):
+        for fixed in ("id", "key", "plan", "depends_on"):
             if fixed in wanted:
                 raise InvalidArgument(fixed, "cannot change here")
         return self._once(
@@ -152,3 +147,15 @@ class Planning(Verbs):
 
         call = request(request_id, "remove_dependency", task_id=task_id, depends_on=depends_on)
         return self._once(agent_id, call, task_id, work)
+
+
+def _insert(change: Change, specs: Sequence[Spec], agent_id: str, call: Request | None) -> list[Task]:
+    """Put tasks on the board, at most once per request; those that were there are marked."""
+
+    def act() -> Any:
+        made = tasks.insert(change, specs, agent_id)
+        return {"ids": made.ids, "existing": sorted(made.existing)} if made.existing else made.ids
+
+    reply = once(change, agent_id, call, act)
+    ids, existing = (reply, ()) if isinstance(reply, list) else (reply["ids"], reply["existing"])
+    return [replace(task_record(change.tx, name), existing=name in existing) for name in ids]

@@ -49,11 +49,15 @@ SELECT * FROM task_view
 -- Put a task on the board.
 INSERT INTO task (id, plan_pk, title, state, priority, urgency, requires_pk, pool_pk, parents, unmet, fence, opened_fence,
                   charged, max_attempts, lease_timeout_us, max_hold_us, not_before_us, created_us, estimate_pusd,
-                  estimate_tokens, has_body, tags)
+                  estimate_tokens, has_body, tags, key)
 VALUES (:id, :plan_pk, :title, :state, :priority, :urgency, :requires_pk, :pool_pk, :parents, :unmet, 0, 0,
         0, :max_attempts, :lease_timeout_us, :max_hold_us, :not_before_us, :now_us, :estimate_pusd,
-        :estimate_tokens, :has_body, :tags)
+        :estimate_tokens, :has_body, :tags, :key)
 RETURNING pk
+
+-- name: open_task_of_key
+-- The open task that has a key.
+SELECT id FROM task WHERE key = :key AND state NOT IN ('completed', 'failed', 'cancelled')
 
 -- name: put_body
 -- A task's long texts.

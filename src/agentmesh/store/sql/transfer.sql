@@ -29,7 +29,7 @@ SELECT pk AS key_0, name, workspace, created_us, retention_us
 SELECT task.pk AS key_0, task.id, plan.name AS plan, task.title, task.state, task.priority, requirement.names AS requires,
        task.tags, pool.paths, task.estimate_pusd, task.estimate_tokens, task.lease_timeout_us, task.max_hold_us,
        task.max_attempts, task.not_before_us, task.created_us, task.ended_us, task.opened_fence, task.opened_us,
-       task.excused_fence, task.reason, root.id AS root, body.description, body.payload, result.body AS result
+       task.excused_fence, task.key, task.reason, root.id AS root, body.description, body.payload, result.body AS result
   FROM task
   JOIN plan ON plan.pk = task.plan_pk
   JOIN requirement ON requirement.pk = task.requires_pk
@@ -154,10 +154,10 @@ INSERT INTO pool (pk, plan_pk, requires_pk, paths) VALUES (:pk, :plan_pk, :requi
 -- A task, as if nothing else were on the board yet.
 INSERT INTO task (pk, id, plan_pk, title, state, priority, urgency, requires_pk, pool_pk, parents, unmet, fence, opened_fence,
                   opened_us, excused_fence, charged, max_attempts, lease_timeout_us, max_hold_us, not_before_us, created_us, ended_us,
-                  estimate_pusd, estimate_tokens, has_body, tags, reason)
+                  estimate_pusd, estimate_tokens, has_body, tags, key, reason)
 VALUES (:pk, :id, :plan_pk, :title, :state, :priority, :priority, :requires_pk, :pool_pk, 0, 0, 0, :opened_fence,
         :opened_us, :excused_fence, 0, :max_attempts, :lease_timeout_us, :max_hold_us, :not_before_us, :created_us, :ended_us,
-        :estimate_pusd, :estimate_tokens, :has_body, :tags, :reason)
+        :estimate_pusd, :estimate_tokens, :has_body, :tags, :key, :reason)
 
 -- name: import_root
 -- Because of which task another was cancelled.

@@ -1,4 +1,4 @@
--- Pauses of tasks, and the end that a pause may have.
+-- Pauses of tasks, the end that a pause may have, and keys that one open task at most may have.
 --
 -- A paused task has a row in `task_pause` and `paused = 1` in its own row, so that it stands in no index of ready or
 -- scheduled tasks: a claim costs the same however many tasks are paused. `ceiling` names the kind of end that happened
@@ -9,6 +9,7 @@
 -- `retry_at_us` is when a failed attempt may be repeated, as its holder was told; NULL where it did not say.
 
 ALTER TABLE task ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN key TEXT;
 ALTER TABLE task ADD COLUMN excused_fence INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pause ADD COLUMN until_us INTEGER;
 ALTER TABLE breaker ADD COLUMN length_us INTEGER NOT NULL DEFAULT 0;
@@ -33,6 +34,7 @@ CREATE INDEX task_ready ON task (requires_pk, urgency DESC, pk) WHERE state = 'p
 CREATE INDEX task_plan_ready ON task (plan_pk, requires_pk, urgency DESC, pk) WHERE state = 'pending' AND pool_pk IS NULL AND paused = 0;
 CREATE INDEX task_pool_ready ON task (pool_pk, urgency DESC, pk) WHERE state = 'pending' AND pool_pk IS NOT NULL AND paused = 0;
 CREATE INDEX task_scheduled ON task (not_before_us, pk) WHERE state = 'scheduled' AND paused = 0;
+CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL AND state NOT IN ('completed', 'failed', 'cancelled');
 CREATE INDEX task_paused ON task (state, plan_pk, pk) WHERE paused = 1;
 
 DROP VIEW task_view;
@@ -41,7 +43,7 @@ SELECT task.pk, task.id, task.plan_pk, plan.name AS plan, plan.workspace, task.t
        task.urgency, task.requires_pk, requirement.names AS requires, task.pool_pk, pool.paths, task.parents,
        task.unmet, task.fence, task.opened_fence, task.excused_fence, task.charged, task.max_attempts,
        task.lease_timeout_us, task.max_hold_us, task.not_before_us, task.created_us, task.ended_us, task.estimate_pusd,
-       task.estimate_tokens, task.has_body, task.tags, task.paused, task.reason, task.root_pk, attempt.agent_id AS holder,
+       task.estimate_tokens, task.has_body, task.tags, task.key, task.paused, task.reason, task.root_pk, attempt.agent_id AS holder,
        attempt.lease_expires_us
   FROM task
   JOIN plan ON plan.pk = task.plan_pk
