@@ -386,7 +386,9 @@ def failed(board, clock):
 @scene
 def failed_kind(board, clock):
     """It failed for another reason: nobody reported anything."""
-    put(board, "t1", max_attempts=1)
+    put(board, "t1", max_attempts=2)
+    claimed(board, "t1", "coder-1").fail("x")
+    clock.advance(10)
     claimed(board, "t1", "coder-1")
     clock.advance(75)
     board.reclaim_zombies()

@@ -108,8 +108,8 @@ def test_a_worker_whose_task_was_cancelled_is_told_so(board, time):
     zombie.kill()
 
 
-def test_a_worker_that_is_killed_after_each_claim_fails_the_task_at_its_limit(board, time):
-    """Three hand-outs, three deaths: the task has failed and says why; it is not handed out a fourth time (A23, P3)."""
+def test_a_worker_that_is_killed_after_each_claim_pauses_the_task_at_its_limit(board, time):
+    """Three hand-outs, three deaths: the task is paused and says why; it is not handed out a fourth time (A23, P3)."""
     board.create_task("t", id="t", max_attempts=3)
     board.create_task("t", id="child", depends_on=["t"])
     for fence in (1, 2, 3):
@@ -118,13 +118,13 @@ def test_a_worker_that_is_killed_after_each_claim_fails_the_task_at_its_limit(bo
         victim.kill()
         time.advance(61)
     spared, said = worker(board, time)
-    assert said == "done"
+    assert said == "paused"
     spared.tell(None)
     assert spared.end() == 0
     task = board.get_task("t")
-    assert (task.state, task.reason) == ("failed", "lease expired, attempt 3 of 3")
+    assert (task.state, task.paused) == ("pending", True)
     assert [attempt.outcome for attempt in board.attempts("t")] == ["reclaimed"] * 3
-    assert board.get_task("child").state == "cancelled"
+    assert board.get_task("child").state == "blocked"
 
 
 def test_a_task_whose_worker_is_killed_is_seen_again(board, time):

@@ -13,10 +13,10 @@ from agentmesh.rules import CEILINGS, uncharged
 from agentmesh.store.base import Row, Transaction
 
 REASONS: dict[Ceiling, str] = {
-    "released": "agents gave it back {count} times",
+    "released": "agents gave it back {times}",
     "infra": "{count} attempts failed for want of infrastructure",
     "quota": "{count} attempts failed for want of quota",
-    "reclaimed": "its lease ran out {count} times, and no attempt failed by itself",
+    "reclaimed": "its lease ran out {times}, and no attempt failed by itself",
 }
 
 
@@ -48,7 +48,8 @@ def _pause(change: Change, task: Row, ceiling: Ceiling, ends: int) -> None:
     """Take a task out of circulation and give back all charges but those of its own failures."""
     refunded = change.tx.execute("excuse_attempts", task_pk=task["pk"], opened_fence=task["opened_fence"])
     change.tx.execute("excuse_task", pk=task["pk"], refunded=refunded)
-    change.pause_task(task, REASONS[ceiling].format(count=ends), None, ceiling=ceiling)
+    reason = REASONS[ceiling].format(count=ends, times="once" if ends == 1 else f"{ends} times")
+    change.pause_task(task, reason, None, ceiling=ceiling)
     told = {"scope": "task", "name": task["id"], "ceiling": ceiling, "count": ends, "refunded": refunded}
     change.event("paused", task, **told)
 
