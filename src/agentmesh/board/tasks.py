@@ -14,7 +14,7 @@ from agentmesh.board.specs import Reader, Spec, dependencies as read_dependencie
 from agentmesh.clock import word
 from agentmesh.errors import CycleRefused, DuplicateId, InvalidArgument, WrongState
 from agentmesh.jsontext import decode
-from agentmesh.model import FINAL, Page, Task
+from agentmesh.model import FINAL, Dependency, Page, Task
 from agentmesh.rules import find_cycle, is_met
 from agentmesh.store.base import Row, Transaction, Value
 

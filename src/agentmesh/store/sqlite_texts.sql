@@ -12,7 +12,7 @@ SELECT CAST(name AS BLOB) AS row_name, CAST(name AS BLOB) AS name, CAST(workspac
 
 -- name: task
 -- Tasks.
-SELECT CAST(id AS BLOB) AS row_id, CAST(id AS BLOB) AS id, CAST(title AS BLOB) AS title, CAST(state AS BLOB) AS state,
+SELECT CAST(id AS BLOB) AS row_id, CAST(id AS BLOB) AS id, CAST(key AS BLOB) AS key, CAST(title AS BLOB) AS title, CAST(state AS BLOB) AS state,
        CAST(tags AS BLOB) AS tags, CAST(reason AS BLOB) AS reason
   FROM task;
 
@@ -66,6 +66,12 @@ SELECT task_pk AS row_task_pk, fence AS row_fence, CAST(workspace AS BLOB) AS wo
 SELECT CAST(name AS BLOB) AS row_name, CAST(scope AS BLOB) AS scope, CAST(name AS BLOB) AS name,
        CAST(reason AS BLOB) AS reason, CAST(agent_id AS BLOB) AS agent_id
   FROM pause;
+
+-- name: task_pause
+-- Pauses of tasks.
+SELECT task_pk AS row_task_pk, CAST(reason AS BLOB) AS reason, CAST(agent_id AS BLOB) AS agent_id,
+       CAST(ceiling AS BLOB) AS ceiling
+  FROM task_pause;
 
 -- name: agent
 -- Agents that asked for work.
