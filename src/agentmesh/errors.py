@@ -246,6 +246,18 @@ class RequestConflict(Conflict):
         self.request_id = request_id
 
 
+class SourceConflict(Conflict):
+    """The source key stands for usage that contradicts what was counted under it before."""
+
+    code = "source_conflict"
+    hint = "One key stands for one reply of one model: give each reply its own source key, such as its vendor's id."
+
+    def __init__(self, source: str, field: str, problem: str) -> None:
+        super().__init__(f"source {source!r} was counted before, and {field} {problem}.")
+        self.source = source
+        self.field = field
+
+
 class CursorExpired(Conflict):
     """The cursor points before the oldest event kept, or past the newest."""
 

@@ -16,6 +16,7 @@ from agentmesh.model import Json
 TITLE = 300
 NAME = 128
 NAMESPACE = 256
+SOURCE = 256
 KEY = 256
 CONTENT_TYPE = 128
 TEXT_BYTES = 64 * 1024

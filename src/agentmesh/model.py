@@ -29,6 +29,8 @@ Ceiling = Literal["released", "infra", "quota", "reclaimed"]
 Advice = Literal["wait", "stop", "blocked_by"]
 BudgetScope = Literal["board", "plan", "task", "agent"]
 Period = Literal["lifetime", "day"]
+Origin = Literal["self", "import", "launch"]
+ORIGINS: Final[tuple[Origin, ...]] = ("self", "import", "launch")
 UsageGroup = Literal["task", "plan", "agent", "model", "attempt", "day"]
 USAGE_GROUPS: Final[tuple[UsageGroup, ...]] = get_args(UsageGroup)
 
@@ -327,7 +329,9 @@ class UsageEntry:
     """One entry of the ledger: what an agent used, for which attempt of which task.
 
     The four kinds of tokens are disjoint. `cost_pusd` is None where no price is known; `price` says where it is from:
-    `given`, or the name and version of the price list.
+    `given`, or the name and version of the price list. `at_us` is the instant of the usage. `source` is the permanent
+    key of what was used; an entry that `corrects` another holds the difference to what its key had counted before.
+    `origin` says who reported it: the agent (`self`), an `import` of a client's logs, or what launched the client.
     """
 
     id: int
@@ -344,6 +348,9 @@ class UsageEntry:
     duration_us: int = 0
     cost_pusd: int | None = None
     price: str | None = None
+    source: str | None = None
+    origin: Origin = "self"
+    corrects: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

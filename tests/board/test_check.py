@@ -33,7 +33,7 @@ def healthy(board, clock):
     claimed(board, "held").hold_paths(writes=["src/**"])
     board.ledger.record("worker", task_id="failed", model="m", input_tokens=9, cost_usd="0.5", duration_ms=7)
     board.ledger.record("ann", task_id="done", output_tokens=3)
-    board.ledger.record("bea", cost_usd=1)
+    board.ledger.record("bea", cost_usd=1, source="msg")
     board.update_task("held", estimate_usd="0.2")
     board.budgets.set(agent="bea", usd=2)
     board.budgets.set(task_id="held", tokens=10, period="day")
@@ -195,6 +195,11 @@ DAMAGE = {
             "UPDATE usage_entry SET fence = 8 WHERE pk = 1",
             "UPDATE usage_total SET wasted_tokens = 0, wasted_us = 0, wasted_pusd = 0",
         ],
+    ),
+    "check_p7_sources": (
+        "P7",
+        "msg is a source key with another sum",
+        ["UPDATE usage_source SET output_tokens = output_tokens + 1"],
     ),
     "check_p8_reserved": (
         "P8",

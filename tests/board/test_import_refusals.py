@@ -130,6 +130,8 @@ CHANGES = {
     "more waste than usage": ("usage_pruned", {"model": "m1"}, {"wasted_pusd": 10**11}, "wasted_pusd"),
     "sums not in their order": ("usage_pruned", {"model": "m2"}, {"model": "a"}, "type"),
     "sums of a plan that is not there": ("usage_pruned", {"model": "m1"}, {"plan": "nowhere"}, "plan"),
+    "usage of a source key that is not there": ("usage", {"model": "m1"}, {"source": "nowhere"}, "source"),
+    "usage of no known origin": ("usage", {"model": "m1"}, {"origin": "me"}, "origin"),
     "a price of what has no cost": ("usage", {"model": "m1"}, {"cost_pusd": None}, "price"),
 }
 """A type, what finds the row, what of it is changed, the field that is then named."""

@@ -457,3 +457,18 @@ def test_a_meter_is_full_when_nothing_is_left(spent, reserved, limit, drawn):
     """And never before."""
     assert meter(spent, reserved, limit, unicode=False) == drawn
     assert len(drawn) == METER
+
+
+def test_a_source_key_an_instant_and_an_origin_come_in_and_are_shown(call):
+    """The second report of a reply that has grown: its entry holds the difference and names the first."""
+    told = ("--source", "msg_1", "--origin", "import")
+    for output in ("1", "384", "1"):
+        assert call("ledger", "record", "--agent", "ann", "--output-tokens", output, *told).exit_code == 0
+    shown = json.loads(call("ledger", "entries", "--json").stdout)["entries"]
+    assert [entry["output_tokens"] for entry in shown] == [1, 383]
+    assert [entry.get("corrects") for entry in shown] == [None, 1]
+    assert {(entry["source"], entry["origin"]) for entry in shown} == {("msg_1", "import")}
+    refused = call("ledger", "record", "--agent", "ann", "--model", "m", "--output-tokens", "1", *told)
+    assert (refused.exit_code, "source 'msg_1' was counted before" in refused.stderr) == (50, True)
+    late = call("ledger", "record", "--agent", "ann", "--output-tokens", "1", "--at", "2001-01-01T00:00:00Z")
+    assert late.exit_code == 2

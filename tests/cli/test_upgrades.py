@@ -9,7 +9,7 @@ import pytest
 
 from agentmesh.store import unfinished
 from tests.support.clock import TurnableClock
-from tests.support.older import NEWEST, backups, make_old, schema
+from tests.support.older import BEFORE, NEWEST, backups, make_old, schema
 
 pytestmark = pytest.mark.multiproc
 
@@ -25,9 +25,7 @@ def older(mesh):
 def line(board_path):
     """What reports the upgrade of that board."""
     [backup] = backups(board_path)
-    return (
-        f"AgentMesh upgraded the board {board_path} from schema {NEWEST - 1} to {NEWEST}; the board as it was: {backup}"
-    )
+    return f"AgentMesh upgraded the board {board_path} from schema {BEFORE} to {NEWEST}; the board as it was: {backup}"
 
 
 @pytest.mark.parametrize("how", [["--json"], ["--quiet"], []])
@@ -58,5 +56,5 @@ def test_an_upgrade_without_a_backup_is_an_error(older, monkeypatch):
     monkeypatch.setattr(unfinished.os, "link", refuse)
     result = older("status", "--board", older.board_path)
     assert result.exit_code == 22
-    assert f"stays at schema {NEWEST - 1}: no backup" in result.stderr
-    assert schema(older.board_path) == (NEWEST - 1, "old")
+    assert f"stays at schema {BEFORE}: no backup" in result.stderr
+    assert schema(older.board_path) == (BEFORE, "old")

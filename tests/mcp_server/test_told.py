@@ -100,6 +100,7 @@ PARTICULAR = [
     ("invalid_argument", "add_dependency", {"task_id": "tip", "depends_on": "base", "condition": "failed"}),
     ("invalid_argument", "set_budget", {"plan": "other"}),
     ("invalid_argument", "record_usage", {**ADA, "usage": {"input_tokens": 9, "prompt_tokens": 8}}),
+    ("source_conflict", "record_usage", {**ADA, "model": "n", "output_tokens": 1, "source": "msg"}),
     ("not_found", "get_entry", {"key": "missing"}),
     ("not_found", "usage_report", {"plan": "nowhere"}),
     ("not_found", "set_budget", {"plan": "nowhere", "usd": 1}),
@@ -152,6 +153,7 @@ def session(board, board_path, clock):
         clock.advance(10)
         session.renew()
     board.blackboard.put("", "there", MARK)
+    board.ledger.record("ada", model="m", output_tokens=1, source="msg")
     return session
 
 

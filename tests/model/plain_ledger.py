@@ -172,10 +172,10 @@ class PlainLedger:
 
     # What was used
 
-    def record(self, agent, task, fence, said):
-        """Write an entry."""
+    def record(self, agent, task, fence, said, ago=0):
+        """Write an entry of usage of now, or of some time ago."""
         open_ = fence is not None and task.attempts[fence - 1].end is None
-        self.entries.append(PlainEntry(self.now, agent, **said, task=task, fence=fence, drew=open_))
+        self.entries.append(PlainEntry(self.now - ago, agent, **said, task=task, fence=fence, drew=open_))
 
     def falls_under(self, key, task, agent):
         """Whether a budget is over an agent's work on a task, or on none."""

@@ -224,13 +224,17 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         pusd=COSTS,
         us=st.sampled_from([0, 1000, 7_000_000]),
         way=st.sampled_from(["agent", "task", "lease", "lease", "last lease"]),
+        ago=st.sampled_from([0, 0, DAY_US]),
+        more=st.sampled_from([None, None, 0, 5]),
     )
-    def record(self, *, data, agent, model, counts, pusd, us, way):
+    def record(self, *, data, agent, model, counts, pusd, us, way, ago=0, more=None):
         """Usage for an attempt, present or past, for a task, or for nothing."""
         if not (any(counts) or us or pusd):
             return
         names = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
         used = dict(zip(names, counts, strict=True)) | {"duration_ms": us / 1000, "cost_usd": dollars(pusd)}
+        used |= {"at": (self.model.now - ago) / 1e6} if ago else {}
+        used |= {} if more is None else {"source": f"s{len(self.model.entries)}"}
         task, fence = None, None
         if "lease" in way and self.leases:
             lease = self.leases[-1] if "last" in way else data.draw(st.sampled_from(self.leases))
@@ -246,13 +250,27 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             receipt = self.board.ledger.record(agent, model=model, **used)
         known = pusd if pusd is not None or any(counts) else 0
         said = {"model": model, "tokens": counts, "us": us, "pusd": known}
-        self.model.record(agent, task, fence, said)
+        self.model.record(agent, task, fence, said, ago)
         entry = receipt.entry
         there = task.name if task and not task.pruned else None
         assert (entry.agent_id, entry.task_id, entry.fence, entry.plan) == (agent, there, fence, task and task.plan)
         assert entry.cost_pusd == known
         for budget in receipt.budgets:
             self.compare_left((budget.scope, budget.name, budget.period), budget)
+        if more is not None:
+            self.repeat(entry, used, more)
+            growth = {"tokens": (0, 0, 0, more), "us": 0, "pusd": 0 if pusd is not None else None}
+            if more:
+                self.model.record(agent, task, fence, said | growth, ago)
+
+    def repeat(self, first, used, more):
+        """The same reply from another agent, larger by some tokens or not at all."""
+        used = used | {"output_tokens": used["output_tokens"] + more}
+        again = self.board.ledger.record("copier", model=first.model, **used).entry
+        if more:
+            assert (again.corrects, again.output_tokens, again.at_us) == (first.id, more, first.at_us)
+        else:
+            assert again == first
 
     # Limits
 

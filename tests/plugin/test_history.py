@@ -503,6 +503,17 @@ def test_a_warning_that_is_not_due_or_says_other_sums_is_caught(board, history):
     assert "budget_warning of the board's budget" in lie([*before, replace(warning, kind="budget_exceeded")])
 
 
+def test_usage_of_another_day_makes_no_warning_of_today_due(board, history, clock):
+    """P8: a daily budget goes by the instant of the usage, which the event names where it is not its own."""
+    board.budgets.set(period="day", tokens=10)
+    board.ledger.record("ann", output_tokens=9, at=clock.now_us() / 1e6 - 2 * 86_400)
+    assert history.check().compared
+    *before, used = history.events
+    today = {name: value for name, value in used.data.items() if name != "used_us"}
+    assert today != used.data
+    assert "budget_warning of the board's daily budget" in lie([*before, replace(used, data=today)])
+
+
 def test_an_entry_that_comes_back_after_a_prune_begins_anew(board, clock, history):
     """P9: only what was forgotten does."""
     board.blackboard.put("notes", "a", 1, ttl_sec=1)

@@ -22,7 +22,7 @@ from pytest_agentmesh.history import History
 from tests.support.boards import damage, kinds, open_board, rows, violations
 from tests.support.clock import TurnableClock
 from tests.support.faults import Killer, Raiser, Recorder
-from tests.support.older import NEWEST, backups, make_old, schema
+from tests.support.older import BEFORE, NEWEST, VERSIONS, backups, make_old, schema
 from tests.support.processes import Worker, barrier, results
 from tests.support.scene import ACTS, prepare
 
@@ -137,7 +137,7 @@ def test_tasks_survive_a_migration(board_path, clock, monkeypatch):
         assert board.store._writer.pragma("user_version") == NEWEST + 1
 
 
-@pytest.mark.parametrize("version", range(1, NEWEST))
+@pytest.mark.parametrize("version", VERSIONS[:-1])
 def test_a_board_of_an_earlier_version_is_brought_up_to_date(board_path, clock, version):
     """What it held is held afterwards, and the new tables work beside it."""
     make_old(board_path, clock, version)
@@ -149,7 +149,7 @@ def test_a_board_of_an_earlier_version_is_brought_up_to_date(board_path, clock, 
         assert violations(board) == {}
 
 
-@pytest.mark.parametrize("version", range(1, NEWEST))
+@pytest.mark.parametrize("version", VERSIONS[:-1])
 def test_an_upgrade_leaves_a_backup_an_event_and_a_warning(board_path, clock, caplog, version):
     """The backup is one file, holds the board as it was, and is open to the users of the board."""
     make_old(board_path, clock, version)
@@ -199,7 +199,7 @@ def test_a_second_upgrade_in_the_same_second_takes_no_backup_s_place(board_path,
         board_path.write_bytes(before)
     second, first = backups(board_path)
     assert second.name == first.name.replace("Z.backup", "Z-2.backup")
-    assert schema(first) == schema(second) == (NEWEST - 1, "old")
+    assert schema(first) == schema(second) == (BEFORE, "old")
 
 
 def test_boards_that_are_made_anew_leave_no_backup_and_no_warning(board_path, clock, caplog):
@@ -220,9 +220,9 @@ def test_an_upgrade_that_fails_at_any_point_changes_nothing(board_path, clock, c
     with pytest.raises((DiskFull, KeyboardInterrupt)) as failed:
         open_board(board_path, clock, probe=Raiser(point, error))
     if failed.type is DiskFull and point != "upgrade":
-        assert f"{board_path} stays at schema {NEWEST - 1}: no backup" in str(failed.value)
+        assert f"{board_path} stays at schema {BEFORE}: no backup" in str(failed.value)
         assert "Free space" in failed.value.hint
-    assert schema(board_path) == (NEWEST - 1, "old")
+    assert schema(board_path) == (BEFORE, "old")
     assert caplog.records == []
     assert list(board_path.parent.glob("*unfinished*")) == []
     assert len(backups(board_path)) == (point == "upgrade")
@@ -241,7 +241,7 @@ def test_a_folder_that_takes_no_backup_leaves_the_board_as_it_was(board_path, cl
     with pytest.raises(StoreError, match="stays at schema") as refused:
         open_board(board_path, clock)
     assert refused.value.code == "read_only"
-    assert schema(board_path) == (NEWEST - 1, "old")
+    assert schema(board_path) == (BEFORE, "old")
 
 
 def test_the_points_of_an_upgrade_come_in_their_order(board_path, clock):
@@ -277,7 +277,7 @@ def test_a_process_that_is_killed_at_any_point_of_an_upgrade_leaves_the_old_boar
             assert kinds(board) == ["schema_upgraded"]
             assert board.get_task("old").holder == "ann"
             assert violations(board) == {}
-        assert all(schema(backup) == (NEWEST - 1, "old") for backup in backups(path))
+        assert all(schema(backup) == (BEFORE, "old") for backup in backups(path))
 
 
 def test_a_board_that_a_newer_agentmesh_upgrades_meanwhile_is_left_alone(board_path, clock):

@@ -28,6 +28,7 @@ GROWING = {
     "task_tag",
     "task_tombstone",
     "usage_entry",
+    "usage_source",
 }
 """Tables with a row per task, edge, agent or call. Plans, capability sets, tallies and pauses stay few."""
 

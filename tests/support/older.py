@@ -6,7 +6,8 @@ import pytest
 from agentmesh.store import migrate
 from tests.support.boards import damage, open_board
 
-NEWEST = migrate.newest("sqlite")
+VERSIONS = [number for number, _ in migrate.migrations("sqlite")]
+*_, BEFORE, NEWEST = VERSIONS
 
 FIRST_ROWS = (
     "INSERT INTO plan (pk, name, workspace, created_us) VALUES (1, 'default', '', 0)",
@@ -26,9 +27,9 @@ def backups(board_path):
     return sorted(board_path.parent.glob(f"{board_path.name}.schema-*.backup"))
 
 
-def make_old(board_path, clock, version=NEWEST - 1):
+def make_old(board_path, clock, version=BEFORE):
     """Make a board as the AgentMesh of that schema left it, with a held task."""
-    known_then = migrate.migrations("sqlite")[:version]
+    known_then = tuple(one for one in migrate.migrations("sqlite") if one[0] <= version)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "migrations", lambda _engine: known_then)
         with open_board(board_path, clock) as board:

@@ -74,7 +74,7 @@ def prepare(path):
         board.blackboard.put("notes", "kept", [1])
         board.blackboard.put("notes", "over", "x", ttl_sec=1)
         _past(board)
-        board.ledger.record(lease=ann, model="m", input_tokens=30, output_tokens=10, cost_usd="0.25")
+        board.ledger.record(lease=ann, model="m", input_tokens=30, output_tokens=10, cost_usd="0.25", source="msg_1")
         board.store.clock.advance(20)
         for number in range(4):
             board.claim_task("eve", task_id=f"storm{number}").fail("down", kind="infra", retry=False)

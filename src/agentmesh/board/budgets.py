@@ -146,7 +146,14 @@ def release(change: Change, held: Row) -> None:
 
 
 def spend(
-    change: Change, rows: Iterable[Row], task: Row | None, *, pusd: int | None, tokens: int, drawn: tuple[int, int]
+    change: Change,
+    rows: Iterable[Row],
+    task: Row | None,
+    *,
+    day: int,
+    pusd: int | None,
+    tokens: int,
+    drawn: tuple[int, int],
 ) -> tuple[BudgetLeft, ...]:
     """Book usage, and so much less of its attempt's reservation; what is left of the budgets.
 
@@ -155,18 +162,18 @@ def spend(
         rows: the budgets from `over`, read before the usage was entered: the books of a new day are worked out from
             the ledger, which must not have it yet.
         task: whose usage it is, if any task's.
+        day: the day of the usage; the books of another day are left alone.
         pusd: what it cost, None when nobody knows.
         tokens: its tokens.
         drawn: what was taken off the reservation of its attempt.
     """
-    more = {
-        "spent_pusd": pusd or 0,
-        "spent_tokens": tokens,
-        "unpriced": int(pusd is None),
-        "reserved_pusd": -drawn[0],
-        "reserved_tokens": -drawn[1],
-    }
-    return tuple(record_left(_book(change, row, task or NO_TASK, **more)) for row in rows)
+    spent = {"spent_pusd": pusd or 0, "spent_tokens": tokens, "unpriced": int(pusd is None)}
+    less = {"reserved_pusd": -drawn[0], "reserved_tokens": -drawn[1]}
+    booked = []
+    for row in rows:
+        counts = row["period"] == "lifetime" or row["day"] == day
+        booked.append(_book(change, row, task or NO_TASK, **less, **(spent if counts else {})))
+    return tuple(map(record_left, booked))
 
 
 def put(

@@ -50,6 +50,7 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
     "P7": (
         ("check_p7_totals", "has a total that is not the sum of its entries"),
         ("check_p7_entries", "says what no usage can be"),
+        ("check_p7_sources", "is a source key with another sum than its entries"),
     ),
     "P8": (("check_p8_reserved", "has an attempt that reserves what it must not"),),
     "P9": (

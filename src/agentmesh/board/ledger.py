@@ -14,7 +14,7 @@ from agentmesh.board import budgets, leases
 from agentmesh.board.change import Change
 from agentmesh.board.lookup import known_row, task_row
 from agentmesh.errors import NotFound, StoreError
-from agentmesh.model import Lease, Usage, UsageEntry, UsagePage, UsageReceipt
+from agentmesh.model import Lease, Origin, Usage, UsageEntry, UsagePage, UsageReceipt
 from agentmesh.rules import DAY_US, WASTED
 from agentmesh.store.base import Row, Transaction
 
@@ -25,13 +25,19 @@ GIVEN = "given"
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What an entry shall say: the tokens, the time, and the cost, None if nobody knows it."""
+    """What an entry shall say: the tokens, the time, and the cost, None if nobody knows it.
+
+    `at_us` is the instant of the usage, None for that of the transaction; `source` is its permanent key.
+    """
 
     usage: Usage
     model: str
     duration_us: int
     cost_pusd: int | None
     price: str | None
+    at_us: int | None = None
+    source: str | None = None
+    origin: Origin = "self"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ def of_task(tx: Transaction, task_id: str, agent_id: str) -> Account:
 def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
     """Write an entry, and book it everywhere; it, and what is left of its budgets."""
     task, attempt, usage = account.task, account.attempt, spend.usage
+    at_us = change.now if spend.at_us is None else spend.at_us
     tokens, pusd = usage.total_tokens, spend.cost_pusd or 0
     fence = attempt["fence"] if attempt else None
     values: dict[str, Any] = {
@@ -81,17 +88,18 @@ def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
         "duration_us": spend.duration_us,
     }
     priced = {"cost_pusd": spend.cost_pusd, "price": spend.price}
+    known = {"at_us": at_us, "source": spend.source, "origin": spend.origin}
     where = {"task_pk": task["pk"] if task else None, "fence": fence}
     change.tx.execute("lock_budgets")
     rows = budgets.over(change.tx, task or budgets.NO_TASK, account.agent_id)
     stands = attempt["outcome"] or "" if attempt else ""
-    added = change.tx.fetch_one("add_usage", now_us=change.now, outcome=stands, **where, **values, **priced)
+    added = change.tx.fetch_one("add_usage", outcome=stands, **known, **where, **values, **priced)
     if added is None:
         raise StoreError(f"Attempt {fence} of agent {account.agent_id!r} changed under a lock.")
     wasted = int(attempt is not None and attempt["outcome"] in WASTED)
     change.tx.execute(
         "total_usage",
-        day=change.now // DAY_US,
+        day=at_us // DAY_US,
         unpriced=int(spend.cost_pusd is None),
         cost_pusd=pusd,
         wasted_tokens=wasted * tokens,
@@ -99,13 +107,14 @@ def record(change: Change, account: Account, spend: Spend) -> UsageReceipt:
         wasted_pusd=wasted * pusd,
         **values,
     )
-    told = {"unpriced": True} if spend.cost_pusd is None else {"cost_pusd": pusd}
+    told: dict[str, Any] = {"unpriced": True} if spend.cost_pusd is None else {"cost_pusd": pusd}
+    if at_us != change.now:
+        told["used_us"] = at_us
     change.event("usage_recorded", task, fence=fence, agent_id=account.agent_id, tokens=tokens, **told)
     drawn = _draw(change, task, attempt, pusd, tokens)
-    left = budgets.spend(change, rows, task, pusd=spend.cost_pusd, tokens=tokens, drawn=drawn)
+    left = budgets.spend(change, rows, task, day=at_us // DAY_US, pusd=spend.cost_pusd, tokens=tokens, drawn=drawn)
     named = {"plan": task["plan"] if task else None, "task_id": task["id"] if task and task["pk"] else None}
-    written = _entry({"pk": added["pk"], "at_us": change.now, "fence": fence, **values, **priced, **named})
-    return UsageReceipt(written, left)
+    return UsageReceipt(entry({"pk": added["pk"], "fence": fence, **known, **values, **priced, **named}), left)
 
 
 def receipt(tx: Transaction, account: Account, pk: int) -> UsageReceipt:
@@ -117,7 +126,7 @@ def receipt(tx: Transaction, account: Account, pk: int) -> UsageReceipt:
     row = tx.fetch_one("usage_by_pk", pk=pk)
     if row is None:
         raise NotFound("usage entry", str(pk))
-    return UsageReceipt(_entry(row), budgets.left(tx, account.task, account.agent_id))
+    return UsageReceipt(entry(row), budgets.left(tx, account.task, account.agent_id))
 
 
 def page(tx: Transaction, task_id: str | None, *, after: int, limit: int) -> UsagePage:
@@ -132,7 +141,7 @@ def page(tx: Transaction, task_id: str | None, *, after: int, limit: int) -> Usa
         pk = task_row(tx, task_id)["pk"]
         rows = tx.fetch_all("usage_of_task_after", task_pk=pk, after=after, most=limit + 1)
     shown = rows[:limit]
-    return UsagePage(tuple(_entry(row) for row in shown), shown[-1]["pk"] if len(rows) > limit else None)
+    return UsagePage(tuple(entry(row) for row in shown), shown[-1]["pk"] if len(rows) > limit else None)
 
 
 def _draw(change: Change, task: Row | None, attempt: Row | None, pusd: int, tokens: int) -> tuple[int, int]:
@@ -146,7 +155,9 @@ def _draw(change: Change, task: Row | None, attempt: Row | None, pusd: int, toke
     return drawn
 
 
-def _entry(row: Row) -> UsageEntry:
+def entry(row: Row) -> UsageEntry:
+    """The record of an entry; `first_pk` in its row is the first entry of its source key, where it has one."""
+    first = row.get("first_pk")
     return UsageEntry(
         id=row["pk"],
         at_us=row["at_us"],
@@ -162,4 +173,7 @@ def _entry(row: Row) -> UsageEntry:
         duration_us=row["duration_us"],
         cost_pusd=row["cost_pusd"],
         price=row["price"],
+        source=row["source"],
+        origin=row["origin"],
+        corrects=first if first != row["pk"] else None,
     )

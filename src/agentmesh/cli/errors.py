@@ -77,6 +77,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "aliased_board": 45,
     "board_in_use": 46,
     "mismatched_log": 47,
+    "source_conflict": 50,
     "internal": INTERNAL,
     "interrupted": INTERRUPTED,
 }

@@ -17,7 +17,7 @@ from agentmesh.cli.usage_csv import as_csv
 from agentmesh.cli.usage_table import NO_USAGE, show_notes, show_table
 from agentmesh.documents import document
 from agentmesh.limits import PAGE
-from agentmesh.model import USAGE_GROUPS, Budget, BudgetLeft, UsageEntry, UsagePage, UsageReceipt, UsageReport
+from agentmesh.model import ORIGINS, USAGE_GROUPS, Budget, BudgetLeft, UsageEntry, UsagePage, UsageReceipt, UsageReport
 from agentmesh.usage import DIALECTS
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ def _counts(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--dialect", type=click.Choice(DIALECTS), help="Whose block it is, if that is not clear.")
 @click.option("--duration-ms", metavar="MS", type=float, help="How long the model was at work.")
 @click.option("--cost-usd", metavar="USD", help="What it cost, if you know: it wins over the price list.")
+@click.option(
+    "--source", metavar="KEY", help="Its permanent key, such as the vendor's id of the reply: counted once for ever."
+)
+@click.option("--at", metavar="INSTANT", help="When it was used, if not now, such as 2026-01-31T09:00:00Z.")
+@click.option("--origin", type=click.Choice(ORIGINS), help="Who reports it: the agent (self), an import, a launcher.")
 @author_options("What it was used for; without a lease, the agent's last attempt at it.")
 @click.pass_context
 def record(context: click.Context, /, **how: Any) -> None:
@@ -130,6 +135,7 @@ def _show_page(screen: Screen, page: UsagePage, *, quiet: bool) -> None:
         Column("TIME", right=True, spare=True),
         Column("USD", right=True),
         Column("PRICE", spare=True),
+        Column("SOURCE", spare=True),
     ]
     screen.table(columns, [_row(entry) for entry in page.entries])
     if page.cursor is not None:
@@ -149,7 +155,14 @@ def _row(entry: UsageEntry) -> list[Part]:
         duration(entry.duration_us) if entry.duration_us else "",
         ("unpriced", UNPRICED) if entry.cost_pusd is None else usd(entry.cost_pusd, least=4),
         entry.price or "",
+        _source(entry),
     ]
+
+
+def _source(entry: UsageEntry) -> str:
+    """Its source key, and which entry it corrects; who reported it, if not the agent."""
+    parts = [entry.source or "", f"corrects {entry.corrects}" if entry.corrects else ""]
+    return " ".join(filter(None, [*parts, "" if entry.origin == "self" else f"({entry.origin})"]))
 
 
 @ledger.command("report")

@@ -16,7 +16,7 @@ from agentmesh.mcp_server.arguments import SPEAKER, Argument, Arguments, checked
 from agentmesh.mcp_server.profiles import EVERY, EYES, HANDS, LEAD, WORKER, Profile, listed
 from agentmesh.mcp_server.reply import LONG_FIELDS
 from agentmesh.mcp_server.session import Call
-from agentmesh.model import CONDITIONS, STATES, USAGE_GROUPS, Period
+from agentmesh.model import CONDITIONS, ORIGINS, STATES, USAGE_GROUPS, Period
 from agentmesh.usage import DIALECTS
 
 Function = Callable[[Call, Arguments], Document]
@@ -345,6 +345,9 @@ TABLE: Final = (
             Argument("output_tokens", "integer"),
             Argument("duration_ms", "number", profiles=LEAD),
             Argument("cost_usd", "number"),
+            Argument("source", about="vendor's reply id: counted once for ever", profiles=LEAD),
+            Argument("at", about="when, RFC 3339", profiles=LEAD),
+            Argument("origin", choices=ORIGINS, profiles=LEAD),
             Argument("request_id", profiles=HANDS),
         ),
         actions.record_usage,

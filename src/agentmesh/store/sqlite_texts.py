@@ -17,7 +17,18 @@ from typing import Any, Final, NamedTuple, get_args
 import apsw
 
 from agentmesh.errors import Corrupt
-from agentmesh.model import BudgetScope, Ceiling, Condition, FailureKind, Outcome, PathMode, PauseScope, Period, State
+from agentmesh.model import (
+    BudgetScope,
+    Ceiling,
+    Condition,
+    FailureKind,
+    Origin,
+    Outcome,
+    PathMode,
+    PauseScope,
+    Period,
+    State,
+)
 from agentmesh.store import migrate
 from agentmesh.store.sqlite_open import ENGINE
 from agentmesh.store.statements import parse
@@ -64,6 +75,8 @@ WORDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hold", "mode"): get_args(PathMode),
     ("pause", "scope"): get_args(PauseScope),
     ("task_pause", "ceiling"): get_args(Ceiling),
+    ("usage_entry", "origin"): get_args(Origin),
+    ("usage_source", "origin"): get_args(Origin),
     ("budget", "scope"): get_args(BudgetScope),
     ("budget", "period"): get_args(Period),
 }

@@ -112,8 +112,15 @@ SELECT CAST(key AS BLOB) AS row_key, CAST(namespace AS BLOB) AS namespace, CAST(
 
 -- name: usage_entry
 -- The ledger.
-SELECT pk AS row_pk, CAST(agent_id AS BLOB) AS agent_id, CAST(model AS BLOB) AS model, CAST(price AS BLOB) AS price
+SELECT pk AS row_pk, CAST(agent_id AS BLOB) AS agent_id, CAST(model AS BLOB) AS model, CAST(price AS BLOB) AS price,
+       CAST(source AS BLOB) AS source, CAST(origin AS BLOB) AS origin
   FROM usage_entry;
+
+-- name: usage_source
+-- What has been counted under source keys.
+SELECT CAST(source AS BLOB) AS row_source, CAST(source AS BLOB) AS source, CAST(agent_id AS BLOB) AS agent_id,
+       CAST(model AS BLOB) AS model, CAST(origin AS BLOB) AS origin
+  FROM usage_source;
 
 -- name: usage_total
 -- Its sums.

@@ -108,7 +108,8 @@ class Books:
         told: dict[tuple[object, ...], deque[Event]] = defaultdict(deque)
         for event in self.witness.history:
             if event.kind == "usage_recorded":
-                key = (event.at_us, event.agent_id, event.task_id, event.fence, event.data["tokens"])
+                used_us = event.data.get("used_us", event.at_us)
+                key = (used_us, event.agent_id, event.task_id, event.fence, event.data["tokens"])
                 told[(*key, event.data.get("cost_pusd"))].append(event)
         found = {}
         for entry in pages.usage(self.witness.board):

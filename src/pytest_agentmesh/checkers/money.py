@@ -115,7 +115,7 @@ class Money:
         tokens, pusd = event.data["tokens"], event.data.get("cost_pusd")
         told = tokens >= 0 and (pusd is None) == bool(event.data.get("unpriced")) and (pusd is None or pusd >= 0)
         hold(told, "P7", "tokens, and a cost or the word that there is no price", str(event.data))
-        agent, day = event.agent_id or "", event.at_us // DAY_US
+        agent, day = event.agent_id or "", event.data.get("used_us", event.at_us) // DAY_US
         for scope, name in self._scopes(event.plan, event.task_id, agent):
             for when in (None, day):
                 self._spent[scope, name, when].add(pusd, tokens)

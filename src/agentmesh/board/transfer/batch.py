@@ -27,6 +27,7 @@ INSERTS = (
     "add_entry_value",
     "import_entry_tombstone",
     "import_task_tombstone",
+    "add_source",
     "import_usage",
     "import_usage_pruned",
     "import_root",

@@ -56,4 +56,5 @@ def derive(tx: Transaction, graph: Graph) -> None:
     tx.execute_many("set_urgency", graph.urgencies())
     tx.execute("derive_tallies")
     tx.execute("derive_pool_heads")
+    tx.execute("derive_sources")
     tx.execute("derive_usage_totals")

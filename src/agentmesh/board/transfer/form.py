@@ -14,11 +14,11 @@ from typing import Any, Final, get_args
 from agentmesh import limits
 from agentmesh.board import specs
 from agentmesh.errors import InvalidArgument
-from agentmesh.model import CONDITIONS, FINAL, STATES, Ceiling, FailureKind, Outcome
+from agentmesh.model import CONDITIONS, FINAL, ORIGINS, STATES, Ceiling, FailureKind, Outcome
 
 FORMAT: Final = "agentmesh-export"
 VERSION: Final = 2
-"""2: pauses of tasks, the ends of pauses, keys, and when failed attempts may be repeated."""
+"""2: pauses of tasks, ends of pauses, keys, when failed attempts may be repeated, source keys and origins of usage."""
 LONGEST: Final = 4 * 1024 * 1024
 """No line is longer, in bytes: the longest that a board can give has an artifact of 1 MiB in base64."""
 
@@ -112,6 +112,7 @@ SIGNED: Final = _whole(-limits.INTEGER - 1, limits.INTEGER)
 FENCE: Final = _whole(1, limits.INTEGER)
 TOKENS: Final = _whole(0, limits.TOKENS)
 LONG: Final = limits.long_text
+SOURCE: Final[Field] = lambda name, value: limits.name(name, value, limits.SOURCE)  # noqa: E731 - as its neighbours
 SUMS: Final = (
     "entries",
     "unpriced",
@@ -286,6 +287,21 @@ KINDS: Final = (
         {"id": specs.task_name, "plan": _row, "state": _word(*sorted(FINAL)), "fence": COUNT, "pruned_us": INSTANT},
     ),
     Kind(
+        "usage_source",
+        "export_usage_sources",
+        1000,
+        ("",),
+        {
+            "source": SOURCE,
+            "at_us": INSTANT,
+            "plan": _or_none(_row),
+            "agent_id": NAME,
+            "model": NAME_OR_NONE,
+            "origin": _word(*ORIGINS),
+            **dict.fromkeys(SUMS[:8], COUNT),
+        },
+    ),
+    Kind(
         "usage",
         "export_usage",
         1000,
@@ -304,6 +320,8 @@ KINDS: Final = (
             "duration_us": COUNT,
             "cost_pusd": _or_none(_whole(0, limits.COST_PUSD)),
             "price": _or_none(LONG),
+            "source": _or_none(SOURCE),
+            "origin": _word(*ORIGINS),
         },
     ),
     Kind(
@@ -339,12 +357,13 @@ KINDS: Final = (
 )
 """Every kind of row in the order in which they stand in an export: a row names only what stands before it, or tasks."""
 
-NEW_KINDS: Final[Mapping[str, int]] = {"task_pause": 2}
+NEW_KINDS: Final[Mapping[str, int]] = {"task_pause": 2, "usage_source": 2}
 """The version with which a kind of row came; the others were there from the first."""
 NEW_FIELDS: Final[Mapping[str, Mapping[str, tuple[int, Any]]]] = {
     "task": {"excused_fence": (2, 0), "key": (2, None)},
     "attempt": {"retry_at_us": (2, None)},
     "pause": {"until_us": (2, None)},
+    "usage": {"source": (2, None), "origin": (2, "self")},
 }
 """The fields that came later, by kind: the version with which each came, and its value in an older file."""
 

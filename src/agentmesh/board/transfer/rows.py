@@ -56,6 +56,7 @@ class Rows:
         self._held: dict[int, int] = {}
         self._roots: list[tuple[int, str, int]] = []
         self._opened: list[tuple[int, int, int, str]] = []
+        self._sources: set[str] = set()
         self._sums: Counter[str] = Counter()
         self._put = self._batch.put
 
@@ -203,6 +204,14 @@ class Rows:
             raise InvalidArgument("id", "is that of a task, which is there")
         self._put("import_task_tombstone", row | {"plan_pk": self._plan("plan", row["plan"])})
 
+    def _take_usage_source(self, row: Values) -> None:
+        self._follows(row["source"])
+        plan_pk = 0 if row["plan"] is None else self._plan("plan", row["plan"])
+        if row["unpriced"] > row["entries"]:
+            raise InvalidArgument("unpriced", "is more than the whole")
+        self._sources.add(row["source"])
+        self._put("add_source", row | {"plan_pk": plan_pk, "entry_pk": None})
+
     def _take_usage(self, row: Values) -> None:
         plan_pk = 0 if row["plan"] is None else self._plan("plan", row["plan"])
         task_pk = None if row["task"] is None else self._task("task", row["task"])
@@ -212,6 +221,8 @@ class Rows:
             self._attempt(task_pk or 0, row["fence"])
         if row["price"] is not None and row["cost_pusd"] is None:
             raise InvalidArgument("price", "is there without a cost")
+        if row["source"] is not None and row["source"] not in self._sources:
+            raise InvalidArgument("source", "is no source key of this board")
         self._add_up(row)
         self._put("import_usage", row | {"plan_pk": plan_pk, "task_pk": task_pk})
 

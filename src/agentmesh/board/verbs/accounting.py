@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from agentmesh import limits, prices
-from agentmesh.board import budgets, ledger, reports
+from agentmesh.board import budgets, ledger, reports, sources
 from agentmesh.board.change import Change
 from agentmesh.board.claim import Claim
 from agentmesh.board.ledger import GIVEN, Account, Spend
@@ -19,10 +19,12 @@ from agentmesh.board.verbs.base import Verbs, Writer, lease_of
 from agentmesh.errors import InvalidArgument, NotFound
 from agentmesh.model import (
     OPERATOR,
+    ORIGINS,
     USAGE_GROUPS,
     Budget,
     Json,
     Lease,
+    Origin,
     Period,
     Usage,
     UsageGroup,
@@ -62,6 +64,9 @@ class Ledger:
         dialect: Dialect | None = None,
         duration_ms: float = 0,
         cost_usd: str | float | Decimal | None = None,
+        source: str | None = None,
+        at: str | float | datetime | None = None,
+        origin: Origin = "self",
         request_id: str | None = None,
     ) -> UsageReceipt:
         """Write down what an agent used; it is taken even if the attempt is over or was lost.
@@ -80,17 +85,29 @@ class Ledger:
             dialect: whose block it is, where it could be two vendors'.
             duration_ms: how long the model, or the agent, was at work.
             cost_usd: what it cost, if that is known: it wins over the price list.
+            source: the permanent key of what was used, such as the id that the vendor gave the reply: it is counted
+                once for ever. The same key again gives the first entry. With larger counts it adds an entry that holds
+                the difference, `corrects` the first, and belongs to the first one's account and instant; smaller counts
+                change nothing. Costs and durations never fall.
+            at: when it was used, if not now: an RFC 3339 text, a datetime with an offset, or seconds since the epoch,
+                at most 400 days ago and 5 minutes ahead. Days of reports and budgets go by it.
+            origin: who reports it: the agent (`self`), an `import` of a client's logs, or what launched the client.
             request_id: repeated with the same arguments within a day, it is written once and gives the same entry.
 
         Raises:
             InvalidArgument: a value is out of its limits, contradicts another, or nothing is reported.
+            SourceConflict: the source key was counted for another model, or one count grew and another shrank.
             NotFound: the task is not on the board.
             LeaseLost: the token is not that of the attempt.
         """
         named = _named(agent_id, lease, task_id)
         counts = Usage(input_tokens, cached_input_tokens, cache_write_tokens, output_tokens)
         reading = _reading(usage, dialect, counts)
-        spend = self._spend(reading.usage, model, duration_ms, cost_usd)
+        at_us = None if at is None else limits.instant_us("at", at)
+        key = None if source is None else limits.name("source", source, limits.SOURCE)
+        by: Origin = limits.choice("origin", origin, ORIGINS)  # type: ignore[assignment]  # they are the origins
+        spend = self._spend(reading.usage, model, duration_ms, cost_usd, at_us)
+        spend = replace(spend, at_us=at_us, source=key, origin=by)
         call = named.request(request_id, spend)
 
         def work(change: Change) -> UsageReceipt:
@@ -98,7 +115,7 @@ class Ledger:
             receipts: list[UsageReceipt] = []
 
             def act() -> int:
-                receipts.append(ledger.record(change, account, spend))
+                receipts.append(sources.record(change, account, spend))
                 return receipts[0].entry.id
 
             pk = once(change, account.agent_id, call, act)
@@ -166,7 +183,12 @@ class Ledger:
         )
 
     def _spend(
-        self, usage: Usage, model: str | None, duration_ms: float, cost_usd: str | float | Decimal | None
+        self,
+        usage: Usage,
+        model: str | None,
+        duration_ms: float,
+        cost_usd: str | float | Decimal | None,
+        at_us: int | None,
     ) -> Spend:
         """What the entry shall say; a cost that is not given is looked up, before the transaction."""
         name = "" if model is None else limits.name("model", model)
@@ -178,7 +200,8 @@ class Ledger:
             return Spend(usage, name, duration_us, given, GIVEN)
         if not usage.total_tokens:
             return Spend(usage, name, duration_us, 0, None)
-        found = prices.price(name, usage, at_us=self._store.clock.now_us()) if name else None
+        priced_us = self._store.clock.now_us() if at_us is None else at_us
+        found = prices.price(name, usage, at_us=priced_us) if name else None
         if found is None:
             return Spend(usage, name, duration_us, None, None)
         return Spend(usage, name, duration_us, found.cost_pusd, found.source)
@@ -320,7 +343,13 @@ class _Named:
         task_id = self.lease.task_id if self.lease else self.task_id
         given = spend.cost_pusd if spend.price == GIVEN else None
         told = (spend.usage, spend.model, spend.duration_us, given)
-        return request(request_id, "record_usage", task_id=task_id, spend=told)
+        whence = {
+            "source": spend.source,
+            "at_us": spend.at_us,
+            "origin": None if spend.origin == "self" else spend.origin,
+        }
+        more = {name: value for name, value in whence.items() if value is not None}
+        return request(request_id, "record_usage", task_id=task_id, spend=told, **more)
 
 
 def _named(agent_id: str | None, lease: Lease | Claim | None, task_id: str | None) -> _Named:

@@ -203,6 +203,27 @@ SELECT usage_entry.agent_id || ' in entry ' || usage_entry.pk AS id FROM usage_e
     OR (usage_entry.cost_pusd IS NULL AND usage_entry.price IS NOT NULL)
  ORDER BY usage_entry.pk
 
+-- name: check_p7_sources
+-- Source keys whose sums are not those of their entries. A prune takes entries away, the first one among them.
+WITH counted AS (
+     SELECT source, COUNT(*) AS entries, SUM(CASE WHEN cost_pusd IS NULL THEN 1 ELSE 0 END) AS unpriced,
+            SUM(input_tokens) AS input_tokens, SUM(cached_input_tokens) AS cached_input_tokens,
+            SUM(cache_write_tokens) AS cache_write_tokens, SUM(output_tokens) AS output_tokens,
+            SUM(duration_us) AS duration_us, SUM(COALESCE(cost_pusd, 0)) AS cost_pusd
+       FROM usage_entry WHERE source IS NOT NULL GROUP BY source)
+SELECT COALESCE(held.source, counted.source) AS id
+  FROM usage_source AS held FULL JOIN counted ON counted.source = held.source
+ WHERE held.source IS NULL OR counted.entries > held.entries
+    OR (counted.source IS NULL AND EXISTS (SELECT 1 FROM usage_entry WHERE usage_entry.pk = held.entry_pk))
+    OR (counted.entries = held.entries
+        AND (counted.unpriced <> held.unpriced OR counted.input_tokens <> held.input_tokens
+             OR counted.cached_input_tokens <> held.cached_input_tokens
+             OR counted.cache_write_tokens <> held.cache_write_tokens OR counted.output_tokens <> held.output_tokens
+             OR counted.duration_us <> held.duration_us OR counted.cost_pusd <> held.cost_pusd))
+    OR (counted.entries < held.entries AND EXISTS (SELECT 1 FROM usage_entry WHERE usage_entry.pk = held.entry_pk
+                                                                         AND usage_entry.source = held.source))
+ ORDER BY id
+
 -- name: check_p8_reserved
 -- Attempts that are over and still have something reserved, or that have reserved less than nothing.
 SELECT DISTINCT task.id FROM attempt JOIN task ON task.pk = attempt.task_pk

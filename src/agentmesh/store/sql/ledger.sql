@@ -1,10 +1,10 @@
 -- name: add_usage
 -- An entry of the ledger, if its attempt, where it has one, stands as it was read; nothing ever changes it.
 INSERT INTO usage_entry (at_us, plan_pk, task_pk, fence, agent_id, model, input_tokens, cached_input_tokens,
-                         cache_write_tokens, output_tokens, duration_us, cost_pusd, price)
-SELECT :now_us, :plan_pk, CAST(:task_pk AS BIGINT), CAST(:fence AS BIGINT), :agent_id, :model, :input_tokens,
+                         cache_write_tokens, output_tokens, duration_us, cost_pusd, price, source, origin)
+SELECT :at_us, :plan_pk, CAST(:task_pk AS BIGINT), CAST(:fence AS BIGINT), :agent_id, :model, :input_tokens,
        :cached_input_tokens, :cache_write_tokens, :output_tokens, :duration_us, CAST(:cost_pusd AS BIGINT),
-       CAST(:price AS TEXT)
+       CAST(:price AS TEXT), CAST(:source AS TEXT), :origin
  WHERE CAST(:fence AS BIGINT) IS NULL
     OR EXISTS (SELECT 1 FROM attempt
                 WHERE task_pk = :task_pk AND fence = :fence AND COALESCE(outcome, '') = :outcome)
@@ -56,21 +56,45 @@ SELECT fence, outcome, reserved_pusd, reserved_tokens FROM attempt
 
 -- name: usage_by_pk
 -- One entry of the ledger.
-SELECT usage_entry.*, plan.name AS plan, task.id AS task_id FROM usage_entry
+SELECT usage_entry.*, plan.name AS plan, task.id AS task_id, usage_source.entry_pk AS first_pk FROM usage_entry
+  LEFT JOIN usage_source ON usage_source.source = usage_entry.source
   LEFT JOIN plan ON plan.pk = usage_entry.plan_pk LEFT JOIN task ON task.pk = usage_entry.task_pk
  WHERE usage_entry.pk = :pk
 
 -- name: usage_after
 -- A page of the ledger.
-SELECT usage_entry.*, plan.name AS plan, task.id AS task_id FROM usage_entry
+SELECT usage_entry.*, plan.name AS plan, task.id AS task_id, usage_source.entry_pk AS first_pk FROM usage_entry
+  LEFT JOIN usage_source ON usage_source.source = usage_entry.source
   LEFT JOIN plan ON plan.pk = usage_entry.plan_pk LEFT JOIN task ON task.pk = usage_entry.task_pk
  WHERE usage_entry.pk > :after ORDER BY usage_entry.pk LIMIT :most
 
 -- name: usage_of_task_after
 -- The same of one task.
-SELECT usage_entry.*, plan.name AS plan, task.id AS task_id FROM usage_entry
+SELECT usage_entry.*, plan.name AS plan, task.id AS task_id, usage_source.entry_pk AS first_pk FROM usage_entry
+  LEFT JOIN usage_source ON usage_source.source = usage_entry.source
   LEFT JOIN plan ON plan.pk = usage_entry.plan_pk JOIN task ON task.pk = usage_entry.task_pk
  WHERE usage_entry.task_pk = :task_pk AND usage_entry.pk > :after ORDER BY usage_entry.pk LIMIT :most
+
+-- name: source_of_usage
+-- What has been counted under a source key.
+SELECT usage_source.*, plan.name AS plan FROM usage_source LEFT JOIN plan ON plan.pk = usage_source.plan_pk
+ WHERE usage_source.source = :source
+
+-- name: add_source
+-- A source key and its first entry. A key is never taken away.
+INSERT INTO usage_source (source, entry_pk, at_us, plan_pk, agent_id, model, origin, entries, unpriced, input_tokens,
+                          cached_input_tokens, cache_write_tokens, output_tokens, duration_us, cost_pusd)
+VALUES (:source, :entry_pk, :at_us, :plan_pk, :agent_id, :model, :origin, :entries, :unpriced, :input_tokens,
+        :cached_input_tokens, :cache_write_tokens, :output_tokens, :duration_us, :cost_pusd)
+
+-- name: grow_source
+-- A further entry of a source key, if the sums stand as they were read.
+UPDATE usage_source
+   SET entries = entries + 1, unpriced = unpriced + :unpriced, input_tokens = input_tokens + :input_tokens,
+       cached_input_tokens = cached_input_tokens + :cached_input_tokens,
+       cache_write_tokens = cache_write_tokens + :cache_write_tokens, output_tokens = output_tokens + :output_tokens,
+       duration_us = duration_us + :duration_us, cost_pusd = cost_pusd + :cost_pusd
+ WHERE source = :source AND entries = :stood
 
 -- name: sum_totals
 -- Usage summed by plan, agent, model or day (or all in one, by nothing), from the totals.

@@ -15,6 +15,7 @@ SELECT (SELECT COUNT(*) FROM plan) AS plan,
        (SELECT COUNT(*) FROM entry_tombstone)
        + (SELECT COUNT(*) FROM entry WHERE expires_us <= :now_us) AS entry_tombstone,
        (SELECT COUNT(*) FROM task_tombstone) AS task_tombstone,
+       (SELECT COUNT(*) FROM usage_source) AS usage_source,
        (SELECT COUNT(*) FROM usage_entry) AS usage,
        (SELECT COUNT(*) FROM usage_pruned) AS usage_pruned,
        CASE WHEN :events = 1 THEN (SELECT COUNT(*) FROM event) ELSE 0 END AS event
@@ -110,11 +111,19 @@ SELECT task_tombstone.id AS key_0, task_tombstone.id, plan.name AS plan, task_to
   FROM task_tombstone JOIN plan ON plan.pk = task_tombstone.plan_pk
  WHERE task_tombstone.id > :after_0 ORDER BY task_tombstone.id LIMIT :most
 
+-- name: export_usage_sources
+-- Source keys, and what has been counted under each.
+SELECT used.source AS key_0, used.source, used.at_us, plan.name AS plan, used.agent_id, used.model, used.origin, used.entries,
+       used.unpriced, used.input_tokens, used.cached_input_tokens, used.cache_write_tokens, used.output_tokens,
+       used.duration_us, used.cost_pusd
+  FROM usage_source AS used LEFT JOIN plan ON plan.pk = used.plan_pk
+ WHERE used.source > :after_0 ORDER BY used.source LIMIT :most
+
 -- name: export_usage
 -- Usage entries in the order in which they were recorded.
 SELECT used.pk AS key_0, used.at_us, plan.name AS plan, task.id AS task, used.fence, used.agent_id, used.model,
        used.input_tokens, used.cached_input_tokens, used.cache_write_tokens, used.output_tokens, used.duration_us,
-       used.cost_pusd, used.price
+       used.cost_pusd, used.price, used.source, used.origin
   FROM usage_entry AS used
   LEFT JOIN plan ON plan.pk = used.plan_pk
   LEFT JOIN task ON task.pk = used.task_pk
@@ -190,9 +199,9 @@ INSERT INTO task_tombstone (id, plan_pk, state, fence, pruned_us) VALUES (:id, :
 -- name: import_usage
 -- A usage entry.
 INSERT INTO usage_entry (at_us, plan_pk, task_pk, fence, agent_id, model, input_tokens, cached_input_tokens,
-                         cache_write_tokens, output_tokens, duration_us, cost_pusd, price)
+                         cache_write_tokens, output_tokens, duration_us, cost_pusd, price, source, origin)
 VALUES (:at_us, :plan_pk, :task_pk, :fence, :agent_id, :model, :input_tokens, :cached_input_tokens,
-        :cache_write_tokens, :output_tokens, :duration_us, :cost_pusd, :price)
+        :cache_write_tokens, :output_tokens, :duration_us, :cost_pusd, :price, :source, :origin)
 
 -- name: import_usage_pruned
 -- The sums of usage entries that were pruned.
@@ -239,6 +248,12 @@ UPDATE pool SET (head_pk, head_urgency) =
           FROM (SELECT task.pk, task.urgency FROM task
                  WHERE task.pool_pk = pool.pk AND task.state = 'pending' AND task.paused = 0
                  ORDER BY task.urgency DESC, task.pk LIMIT 1) AS head)
+
+-- name: derive_sources
+-- The first entry of each source key; a key whose entries were all pruned keeps none.
+UPDATE usage_source SET entry_pk = first.pk
+  FROM (SELECT source, MIN(pk) AS pk FROM usage_entry WHERE source IS NOT NULL GROUP BY source) AS first
+ WHERE usage_source.source = first.source
 
 -- name: derive_usage_totals
 -- The sums of all usage by plan, agent, model and day, with what was pruned; the usage of attempts that ended in vain is waste.
