@@ -408,9 +408,10 @@ class UsageReceipt:
 class UsageLine:
     """The sum of some usage, and in a report what it is the sum of.
 
-    What is `wasted` was used by attempts that failed, were reclaimed or cancelled. `attempts` are counted, and how long
-    they were held, only where a report was asked to; `unreported` are completed ones without any usage. `rest`, in a
-    report by task or attempt, is what belongs to no task, or to a pruned one.
+    `tokens` are those of all kinds. What is `wasted` was used by attempts that failed, were reclaimed or cancelled.
+    `attempts` are counted, and how long they were held, only where a report was asked to; `unreported` are completed
+    ones without any usage. `rest`, in a report by task or attempt, is what belongs to no task, or to a pruned one;
+    by day in a time zone it is pruned usage whose UTC day lies in two days of the zone.
     """
 
     plan: str | None = None

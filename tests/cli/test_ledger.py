@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
@@ -472,3 +473,15 @@ def test_a_source_key_an_instant_and_an_origin_come_in_and_are_shown(call):
     assert (refused.exit_code, "source 'msg_1' was counted before" in refused.stderr) == (50, True)
     late = call("ledger", "record", "--agent", "ann", "--output-tokens", "1", "--at", "2001-01-01T00:00:00Z")
     assert late.exit_code == 2
+
+
+def test_days_are_those_of_the_zone_that_is_named(call, board):
+    """The same in the table and in JSON; a zone that is none is a wrong call."""
+    now = board.ledger.record("ann", output_tokens=5).entry.at_us
+    midnight = rfc3339(now // 86_400_000_000 * 86_400_000_000)
+    board.ledger.record("ann", output_tokens=7, at=midnight)
+    shown = json.loads(call("ledger", "report", "--by", "day", "--tz", "America/New_York", "--json").stdout)
+    before = (date.fromisoformat(midnight[:10]) - timedelta(days=1)).isoformat()
+    assert {line["day"]: line["tokens"] for line in shown["lines"]}[before] >= 7
+    assert before in call("ledger", "report", "--by", "day", "--tz", "America/New_York").stdout
+    assert call("ledger", "report", "--tz", "Mars").exit_code == 2

@@ -67,6 +67,9 @@ def scene(tmp_path_factory):
         board.blackboard.put("notes", "gone", 1)
         board.blackboard.delete("notes", "gone")
         board.prune(plan="past", older_than_sec=0)
+        board.create_task("t", id="declined", key="k")
+        for number in range(20):  # then a ceiling pauses it
+            board.claim_task(f"agent-{number}", task_id="declined").release()
     return scene
 
 

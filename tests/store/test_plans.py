@@ -68,6 +68,7 @@ FINE = {
     ("reserved_of_scope", "SCAN attempt USING INDEX attempt_due"): "a partial index over what is worked on, for set()",
     ("sum_totals", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
     ("sum_pruned_attempts", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
+    ("sum_pruned", "USE TEMP B-TREE FOR GROUP BY"): "the totals stay few",
     ("usage_of_task_after", "USE TEMP B-TREE FOR ORDER BY"): "the entries of one task",
     ("waste_usage", "USE TEMP B-TREE FOR GROUP BY"): "the entries of one attempt",
     ("budgets_before", "USE TEMP B-TREE FOR ORDER BY"): "budgets stay few",

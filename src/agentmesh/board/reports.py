@@ -7,14 +7,17 @@ asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
+from agentmesh.board import zones
 from agentmesh.board.lookup import task_row
 from agentmesh.errors import NotFound
 from agentmesh.model import UsageGroup, UsageLine, UsageReport
+from agentmesh.rules import DAY_US
 from agentmesh.store.base import Row, Transaction
 
 SUMS: Final = (
@@ -55,6 +58,8 @@ class Scope:
     task_id: str | None
     first_day: int
     last_day: int
+    zone: ZoneInfo | None = None
+    """Whose days they are; None for UTC."""
 
 
 def report(tx: Transaction, by: UsageGroup, scope: Scope, *, attempts: bool, limit: int, offset: int) -> UsageReport:
@@ -64,9 +69,11 @@ def report(tx: Transaction, by: UsageGroup, scope: Scope, *, attempts: bool, lim
         NotFound: the plan or the task is not on the board.
     """
     where = _where(tx, scope)
-    lines = {_key(by, row): _sums(row) for row in _groups(tx, by, scope, where)}
-    if scope.task_id is None:
-        total = next(map(_sums, tx.fetch_all("sum_totals", by="", model=scope.model, **where)), _sums({}))
+    lines = _merged(by, _groups(tx, by, scope, where))
+    if scope.zone is not None and scope.task_id is None:
+        total = _added(_merged("day", _zoned(tx, "day", scope, where, scope.zone)).values())
+    elif scope.task_id is None:
+        total = next(map(_sums, tx.fetch_all("sum_totals", by="", model=scope.model, **_days(scope, where))), _sums({}))
     else:
         total = _added(lines.values())
     if by in BY_ENTRY and (rest := _rest(total, lines)):
@@ -86,23 +93,60 @@ def _where(tx: Transaction, scope: Scope) -> dict[str, Any]:
     return {
         "plan_pk": plan["pk"] if plan else None,
         "agent_id": scope.agent_id,
-        "first_day": scope.first_day,
-        "last_day": scope.last_day,
+        **_span(scope),
     }
 
 
+def _span(scope: Scope) -> dict[str, int]:
+    if scope.zone is None:
+        from_us, to_us = scope.first_day * DAY_US, (scope.last_day + 1) * DAY_US
+        return {"from_us": from_us, "to_us": to_us, "slot_us": DAY_US}
+    from_us, to_us = zones.span(scope.zone, scope.first_day, scope.last_day)
+    return {"from_us": from_us, "to_us": to_us, "slot_us": zones.MINUTE_US}
+
+
+def _days(scope: Scope, where: Mapping[str, Any]) -> dict[str, Any]:
+    """The scope in whole days (UTC), for what is summed by them."""
+    whose = {name: where[name] for name in ("plan_pk", "agent_id")}
+    return {**whose, "first_day": scope.first_day, "last_day": scope.last_day}
+
+
 def _groups(tx: Transaction, by: UsageGroup, scope: Scope, where: Mapping[str, Any]) -> list[Row]:
+    if scope.zone is not None:
+        return _zoned(tx, by, scope, where, scope.zone)
     if scope.task_id is None and by not in BY_ENTRY:
-        return tx.fetch_all("sum_totals", by=by, model=scope.model, **where)
-    return tx.fetch_all("sum_entries", by=by, model=scope.model, task_pk=_task_pk(tx, scope), **where)
+        return tx.fetch_all("sum_totals", by=by, model=scope.model, **_days(scope, where))
+    return tx.fetch_all("sum_entries", by=by, model=scope.model, task_pk=_task_pk(tx, scope), every=0, **where)
+
+
+def _zoned(tx: Transaction, by: UsageGroup, scope: Scope, where: Mapping[str, Any], zone: ZoneInfo) -> list[Row]:
+    """The sums by a group within days of a time zone: of the entries, and of what was pruned."""
+    of_tasks = by in BY_ENTRY or scope.task_id is not None
+    task_pk = _task_pk(tx, scope)
+    rows = tx.fetch_all("sum_entries", by=by, model=scope.model, task_pk=task_pk, every=int(not of_tasks), **where)
+    if by == "day":
+        rows = list(zones.days_of(zone, rows))
+    return rows if of_tasks else rows + zones.pruned(tx, by, zone, where, what="entries", model=scope.model)
+
+
+def _merged(by: UsageGroup, rows: Iterable[Row]) -> dict[Key, Sums]:
+    """The sums of rows by their keys."""
+    lines: dict[Key, Sums] = {}
+    for row in rows:
+        line = lines.setdefault(_key(by, row), _sums({}))
+        for name in SUMS:
+            line[name] += row[name]
+    return lines
 
 
 def _add_times(tx: Transaction, by: UsageGroup, scope: Scope, where: Mapping[str, Any], lines: dict[Key, Sums]) -> None:
     """Add how many attempts there were and how long they were held, to lines of their own where there was no usage."""
     held = tx.fetch_all("sum_attempts", by=by, task_pk=_task_pk(tx, scope), now_us=tx.now, **where)
+    if by == "day" and scope.zone is not None:
+        held = list(zones.days_of(scope.zone, held))
     rows = [(_key(by, row), row) for row in held]
     if scope.task_id is None:
-        pruned = tx.fetch_all("sum_pruned_attempts", by=by, **where)
+        pruned = _pruned_attempts(tx, by, scope, where)
         rows += [(_no_task(by) if by in BY_ENTRY else _key(by, row), {**row, "unreported": 0}) for row in pruned]
     for key, row in rows:
         line = lines.setdefault(key, _sums({}))
@@ -110,6 +154,12 @@ def _add_times(tx: Transaction, by: UsageGroup, scope: Scope, where: Mapping[str
             line[name] = line.get(name, 0) + row[name]
     for key, line in lines.items():
         lines[key] = dict.fromkeys(TIMES, 0) | line
+
+
+def _pruned_attempts(tx: Transaction, by: UsageGroup, scope: Scope, where: Mapping[str, Any]) -> list[Row]:
+    if scope.zone is None:
+        return tx.fetch_all("sum_pruned_attempts", by=by, **_days(scope, where))
+    return zones.pruned(tx, by, scope.zone, where, what="attempts")
 
 
 def _task_pk(tx: Transaction, scope: Scope) -> int | None:
@@ -157,6 +207,8 @@ def _names(tx: Transaction, by: UsageGroup, key: Key) -> dict[str, Any]:
         return {"agent_id": first}
     if by == "model":
         return {"model": first or None}
+    if by == "day" and first is None:
+        return {"rest": True}
     if by == "day":
         return {"day": (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=first)).date().isoformat()}
     row = tx.fetch_one("task_by_pk", pk=first) if first is not None else None

@@ -10,7 +10,12 @@ from agentmesh.cli.text import count, duration
 from agentmesh.model import UsageGroup, UsageLine, UsageReport
 
 NO_USAGE: Final = "No usage is recorded."
-REST: Final = {"plan": "no plan", "task": "no task, or pruned", "attempt": "no task, or pruned"}
+REST: Final = {
+    "plan": "no plan",
+    "task": "no task, or pruned",
+    "attempt": "no task, or pruned",
+    "day": "pruned, in two days",
+}
 """No name holds a blank, so none of these can be one."""
 
 

@@ -365,6 +365,7 @@ TABLE: Final = (
             Argument("model"),
             Argument("since", about="a day, e.g. 2026-01-31"),
             Argument("until"),
+            Argument("tz", about="days in it, e.g. Europe/Berlin"),
             Argument("limit", "integer"),
             Argument("offset", "integer"),
         ),

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from agentmesh import limits, prices
-from agentmesh.board import budgets, ledger, reports, sources
+from agentmesh.board import budgets, ledger, reports, sources, zones
 from agentmesh.board.change import Change
 from agentmesh.board.claim import Claim
 from agentmesh.board.ledger import GIVEN, Account, Spend
@@ -146,6 +146,7 @@ class Ledger:
         model: str | None = None,
         since: str | date | None = None,
         until: str | date | None = None,
+        tz: str | None = None,
         attempts: bool = False,
         limit: int = 50,
         offset: int = 0,
@@ -153,18 +154,23 @@ class Ledger:
         """Sums of usage, dearest first, and the sum of all of it.
 
         Args:
-            by: what to sum by: `task`, `plan`, `agent`, `model`, `attempt` or `day` (UTC).
+            by: what to sum by: `task`, `plan`, `agent`, `model`, `attempt` or `day`.
             plan: only usage for tasks of this plan.
             task_id: only usage for this task.
             agent_id: only usage of this agent.
             model: only usage of this model.
             since: only from this day on, as a date such as 2026-01-31.
             until: only up to this day.
+            tz: the time zone whose days they are, by its IANA name such as `Europe/Berlin`; UTC when not given. The
+                sums are then taken from the entries. Pruned usage is known by its UTC day alone: what lies in two days
+                of the zone stands in a line of its own (`rest`).
             attempts: add how many attempts there were, how long they were held, and how many reported nothing.
             limit: how many lines at most.
             offset: how many lines to leave out first.
 
         Raises:
+            InvalidArgument: a value is out of its limits, the time zone is not known to this system, or `since` or
+                `until` in a time zone lies within a UTC day whose usage was pruned.
             NotFound: the plan or the task is not on the board.
         """
         group: UsageGroup = limits.choice("by", by, USAGE_GROUPS)  # type: ignore[assignment]  # they are the groups
@@ -175,7 +181,7 @@ class Ledger:
             task_name("task_id", task_id)
         first = 0 if since is None else _day("since", since)
         last = budgets.LAST_DAY if until is None else _day("until", until)
-        scope = Scope(plan, agent_id, model, task_id, first, last)
+        scope = Scope(plan, agent_id, model, task_id, first, last, None if tz is None else zones.zone(tz))
         most, skipped = limits.integer("limit", limit, 1, limits.PAGE), limits.integer("offset", offset, 0, 10**9)
         with_attempts = limits.boolean("attempts", attempts)
         return self._store.read(

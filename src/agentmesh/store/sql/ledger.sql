@@ -114,13 +114,14 @@ SELECT CASE WHEN :by = 'plan' THEN plan_pk ELSE 0 END AS plan_pk,
  GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 
 -- name: sum_entries
--- Usage summed by plan, task, attempt, agent, model or day, from the entries.
+-- Usage summed by plan, task, attempt, agent, model or day (or any other slot of time), or all in one, from the entries;
+-- only those of tasks, or all.
 SELECT CASE WHEN :by = 'plan' THEN usage_entry.plan_pk ELSE 0 END AS plan_pk,
        CASE WHEN :by IN ('task', 'attempt') THEN usage_entry.task_pk END AS task_pk,
        CASE WHEN :by = 'attempt' THEN usage_entry.fence END AS fence,
        CASE WHEN :by = 'agent' THEN usage_entry.agent_id ELSE '' END AS agent_id,
        CASE WHEN :by = 'model' THEN usage_entry.model ELSE '' END AS model,
-       CASE WHEN :by = 'day' THEN usage_entry.at_us / 86400000000 ELSE 0 END AS day,
+       CASE WHEN :by = 'day' THEN usage_entry.at_us / :slot_us ELSE 0 END AS day,
        COUNT(*) AS entries,
        SUM(CASE WHEN usage_entry.cost_pusd IS NULL THEN 1 ELSE 0 END) AS unpriced,
        SUM(usage_entry.input_tokens) AS input_tokens, SUM(usage_entry.cached_input_tokens) AS cached_input_tokens,
@@ -135,12 +136,12 @@ SELECT CASE WHEN :by = 'plan' THEN usage_entry.plan_pk ELSE 0 END AS plan_pk,
                 THEN COALESCE(usage_entry.cost_pusd, 0) ELSE 0 END) AS wasted_pusd
   FROM usage_entry
   LEFT JOIN attempt ON attempt.task_pk = usage_entry.task_pk AND attempt.fence = usage_entry.fence
- WHERE usage_entry.task_pk IS NOT NULL
+ WHERE (:every = 1 OR usage_entry.task_pk IS NOT NULL)
    AND (CAST(:task_pk AS BIGINT) IS NULL OR usage_entry.task_pk = :task_pk)
    AND (CAST(:plan_pk AS BIGINT) IS NULL OR usage_entry.plan_pk = :plan_pk)
    AND (CAST(:agent_id AS TEXT) IS NULL OR usage_entry.agent_id = :agent_id)
    AND (CAST(:model AS TEXT) IS NULL OR usage_entry.model = :model)
-   AND usage_entry.at_us >= :first_day * 86400000000 AND usage_entry.at_us / 86400000000 <= :last_day
+   AND usage_entry.at_us >= :from_us AND usage_entry.at_us < :to_us
  GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 
 -- name: sum_attempts
@@ -150,7 +151,7 @@ SELECT CASE WHEN :by = 'plan' THEN task.plan_pk ELSE 0 END AS plan_pk,
        CASE WHEN :by IN ('task', 'attempt') THEN attempt.task_pk END AS task_pk,
        CASE WHEN :by = 'attempt' THEN attempt.fence END AS fence,
        CASE WHEN :by = 'agent' THEN attempt.agent_id ELSE '' END AS agent_id,
-       CASE WHEN :by = 'day' THEN attempt.started_us / 86400000000 ELSE 0 END AS day,
+       CASE WHEN :by = 'day' THEN attempt.started_us / :slot_us ELSE 0 END AS day,
        COUNT(*) AS attempts,
        SUM(CASE WHEN COALESCE(attempt.ended_us, :now_us) > attempt.started_us
                 THEN COALESCE(attempt.ended_us, :now_us) - attempt.started_us ELSE 0 END) AS held_us,
@@ -161,7 +162,7 @@ SELECT CASE WHEN :by = 'plan' THEN task.plan_pk ELSE 0 END AS plan_pk,
  WHERE (CAST(:task_pk AS BIGINT) IS NULL OR attempt.task_pk = :task_pk)
    AND (CAST(:plan_pk AS BIGINT) IS NULL OR task.plan_pk = :plan_pk)
    AND (CAST(:agent_id AS TEXT) IS NULL OR attempt.agent_id = :agent_id)
-   AND attempt.started_us >= :first_day * 86400000000 AND attempt.started_us / 86400000000 <= :last_day
+   AND attempt.started_us >= :from_us AND attempt.started_us < :to_us
  GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
 
 -- name: sum_pruned_attempts
@@ -176,6 +177,23 @@ SELECT CASE WHEN :by = 'plan' THEN plan_pk ELSE 0 END AS plan_pk,
    AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
    AND day >= :first_day AND day <= :last_day
  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+
+-- name: sum_pruned
+-- What was pruned, usage and attempts, summed by UTC day and by plan, agent or model.
+SELECT CASE WHEN :by = 'plan' THEN plan_pk ELSE 0 END AS plan_pk,
+       CASE WHEN :by = 'agent' THEN agent_id ELSE '' END AS agent_id,
+       CASE WHEN :by = 'model' THEN model ELSE '' END AS model,
+       day AS utc_day,
+       SUM(entries) AS entries, SUM(unpriced) AS unpriced, SUM(input_tokens) AS input_tokens,
+       SUM(cached_input_tokens) AS cached_input_tokens, SUM(cache_write_tokens) AS cache_write_tokens,
+       SUM(output_tokens) AS output_tokens, SUM(duration_us) AS duration_us, SUM(cost_pusd) AS cost_pusd,
+       SUM(wasted_tokens) AS wasted_tokens, SUM(wasted_us) AS wasted_us, SUM(wasted_pusd) AS wasted_pusd,
+       SUM(attempts) AS attempts, SUM(held_us) AS held_us
+  FROM usage_pruned
+ WHERE (CAST(:plan_pk AS BIGINT) IS NULL OR plan_pk = :plan_pk)
+   AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
+   AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+ GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 
 -- name: plan_by_pk
 -- The name of a plan.
