@@ -20,8 +20,8 @@ demo: $(VENV)/.stamp-run ## Watch a few agents share a board
 check: lint ## Before each commit: format, lint, types, contracts, fast tests
 	$(BIN)/python -m pytest -m "not slow and not multiproc and not kill" $(ARGS)
 
-test: lint ## What CI runs: the linters and every test
-	$(BIN)/python -m pytest $(ARGS)
+test: lint ## What CI runs: the linters and every test, on all processors
+	$(BIN)/python -m pytest -n auto $(ARGS)
 
 examples: $(VENV)/.stamp-dev ## The tests of each project in examples/, in its own environment; needs the network
 	$(BIN)/python -m pytest -v tests/examples $(ARGS)
