@@ -1,12 +1,13 @@
 """Waiting at a clock cell: a place is given back however a wait ends."""
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from agentmesh import Board
 from agentmesh.cell import PARKED, CellClock, cell_path
-from agentmesh.errors import BoardClosed
+from agentmesh.errors import BoardClosed, ResourcesExhausted
 from agentmesh.store import parking
 from tests.support.patience import PATIENCE_SEC, until
 
@@ -30,10 +31,10 @@ def test_a_wait_that_cannot_begin_keeps_no_place(board, cell, monkeypatch):
     """Else whoever turns the clock would wait for it for ever."""
 
     def fail(_):
-        raise OSError("no descriptor left")
+        raise OSError(errno.EMFILE, "no descriptor left")
 
     monkeypatch.setattr(parking, "clock_berth", fail)
-    with pytest.raises(OSError, match="no descriptor left"):
+    with pytest.raises(ResourcesExhausted):
         board.claim_task("coder-1", wait_sec=1)
     assert cell.stands() == []
 

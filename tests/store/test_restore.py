@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from agentmesh import Board
-from agentmesh.cell import CellClock, cell_path
+from agentmesh.cell import VARIABLE, CellClock, cell_path
 from agentmesh.errors import (
     BoardInUse,
     BoardNotFound,
@@ -319,8 +319,9 @@ def test_what_is_no_file_is_not_moved(copy, tmp_path):
         Board.restore(copy, tmp_path / "folder")
 
 
-def test_a_board_of_a_test_is_restored_on_its_clock(tmp_path):
+def test_a_board_of_a_test_is_restored_on_its_clock(tmp_path, monkeypatch):
     """Its history has no instant of another clock."""
+    monkeypatch.delenv(VARIABLE, raising=False)  # a test of the plugin in this process may have set it
     path, backup = tmp_path / "t.db", tmp_path / "copy.db"
     clock = CellClock.create(cell_path(path))
     with Board.open(path, clock=clock) as board:
