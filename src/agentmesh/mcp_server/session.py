@@ -6,8 +6,8 @@ longer than the task's `max_hold_sec` (the board sees to that). A token stays re
 lease is lost or its task has ended: the board then gives the true reason, or the first answer.
 
 Many clients give a call up after 1 to 60 seconds and say nothing. A claim that was made after a
-wait may therefore have been answered to nobody; its lease is renewed only from the first call on
-that names the task. And a new claim of an agent ends its older waits: nobody listens to those.
+wait may therefore have had no reader; its lease is renewed only from the first call on
+that names the task. And a new claim of an agent ends its older waits, which have no reader either.
 """
 
 from __future__ import annotations

@@ -257,8 +257,8 @@ class _Usher:
     def queue(self, timeout_sec: float) -> bool:
         """Wait for the lock; False when the time is over, or when it is held by a process that cannot let go.
 
-        A caller that gave up leaves the thread in the kernel's queue. Whoever then finds it `queueing` meets the same
-        holder, and looks at it first: it does not wait in vain once more.
+        A caller that gave up leaves the thread in the kernel's queue. The next caller, which finds it `queueing`, meets
+        the same holder and looks at it first, so that it does not wait in vain once more.
         """
         if not self._started():
             return False

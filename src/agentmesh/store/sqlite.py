@@ -314,7 +314,7 @@ class SqliteStore:
         connection.close()
 
     def _rescue(self) -> None:
-        """Copy the log into the board file where the log or its index was deleted and nobody has made another.
+        """Copy the log into the board file where the log or its index was deleted and no process has made another.
 
         The commits in a deleted log are visible only to those who have it open.
         """
@@ -334,7 +334,7 @@ class SqliteStore:
     def _sync(self, level: int) -> None:
         """Have SQLite sync commits so, which it lets be changed only between transactions; told when it is another."""
         if level != self._synchronous:
-            self._synchronous = UNKNOWN  # if this is interrupted, it is told again
+            self._synchronous = UNKNOWN  # if this is interrupted, it is set again
             self._writer.pragma("synchronous", level)
             self._synchronous = level
 
@@ -442,7 +442,7 @@ class SqliteStore:
         self._files = BoardFiles(self.path)
 
     def _typed(self, error: apsw.Error) -> StoreError:
-        """The store error for a driver error; a lock that was not to be had is told with its holder."""
+        """The store error for a driver error; a busy one names the holder of the lock."""
         if isinstance(error, apsw.BusyError):
             return busy(self.path, holders.of_write_lock(self.path))
         return typed(error, self.path)
