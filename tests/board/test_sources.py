@@ -11,7 +11,7 @@ from agentmesh.model import Usage
 from tests.support.boards import claimed, damage, kinds, open_board, put, rows, violations
 from tests.support.clock import TurnableClock
 from tests.support.processes import barrier, results
-from tests.support.transfer import exported, imported, parts, whole
+from tests.support.transfer import exported, imported, of_version_1, parts, whole
 
 MODEL = "claude-sonnet-4-5"
 DAY_US = 86_400_000_000
@@ -304,11 +304,6 @@ def test_processes_that_report_the_same_replies_count_them_once(board_path, cloc
 def test_an_export_of_the_first_version_can_be_read(board, ledger, clock, tmp_path):
     """It knows no source keys: its usage has none, and agents reported it themselves."""
     ledger.record("ann", output_tokens=5)
-    rows_of_two = parts(exported(board))
-    old = [{name: value for name, value in row.items() if name not in ("source", "origin")} for row in rows_of_two]
-    old[0]["version"] = 1
-    for row in (old[0], old[-1]):
-        row["counts"] = {name: count for name, count in row["counts"].items() if name != "usage_source"}
-    imported(whole(old), tmp_path / "new.db", clock)
+    imported(whole(of_version_1(parts(exported(board)))), tmp_path / "new.db", clock)
     with open_board(tmp_path / "new.db", clock) as new:
         assert new.ledger.entries().entries == ledger.entries().entries

@@ -169,7 +169,9 @@ def test_the_error_of_the_last_attempt_is_looked_at(board):
 
 def test_a_task_whose_lease_was_lost_has_no_error(board, clock):
     """Nobody said anything."""
-    put(board, "a", max_attempts=1)
+    put(board, "a", max_attempts=2)
+    claimed(board, "a").fail("own")  # else the task would be paused
+    clock.advance(60)
     claimed(board, "a")
     clock.advance(60)
     board.reclaim_zombies()

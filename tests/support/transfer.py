@@ -19,6 +19,15 @@ HOSTILE = (
 """Texts that break readers: of terminals, of lines, of JSON, of this format, of Unicode."""
 
 
+NEW_KINDS = ("task_pause", "usage_source")
+NEW_FIELDS = {
+    "task": ("excused_fence", "key"),
+    "attempt": ("retry_at_us",),
+    "pause": ("until_us",),
+    "usage": ("source", "origin"),
+}
+
+
 def furnish(board, clock):
     """Put something of every kind on a board; nothing is held when it is done."""
     board.apply_plan({"plan": "main", "workspace": "repo", "tasks": [{"id": "first", "title": "T"}]})
@@ -138,3 +147,15 @@ def find(rows, type_, **fields):
     """The place of the first row of a type that has these values."""
     wanted = {"type": type_, **fields}
     return next(place for place, row in enumerate(rows) if wanted.items() <= row.items())
+
+
+def of_version_1(lines):
+    """The lines of an export as the first version wrote them: without the kinds and fields that came later."""
+    old = [
+        {name: value for name, value in line.items() if name not in NEW_FIELDS.get(line.get("type"), ())}
+        for line in lines
+        if line.get("type") not in NEW_KINDS
+    ]
+    for line in (old[0], old[-1]):
+        line["counts"] = {kind: count for kind, count in line["counts"].items() if kind not in NEW_KINDS}
+    return [old[0] | {"version": 1}, *old[1:]]
