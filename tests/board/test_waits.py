@@ -1,12 +1,14 @@
 """Waiting: what wakes a claim or a reader that sleeps, what does not, and how a wait ends."""
 
+import asyncio
 import threading
 
 import pytest
 
 from agentmesh import Board
-from agentmesh.errors import BoardClosed, CursorExpired
-from tests.support.boards import claimed, open_board, put
+from agentmesh.errors import BoardClosed, CursorExpired, InvalidArgument, NotFound
+from tests.support.boards import claimed, ended, open_board, put
+from tests.support.patience import PATIENCE_SEC, until
 from tests.support.waiting import answer, sleepers
 
 
@@ -284,3 +286,62 @@ def test_a_waiting_claim_of_a_request_is_made_once(board, threads):
     board.create_tasks([{"title": "T", "id": "a"}, {"title": "T", "id": "b"}])
     first = answer(waiting)
     assert board.claim_task("x", wait_sec=50, request_id="r").lease == first.lease
+
+
+@pytest.mark.parametrize("how", ["completed", "failed", "cancelled"])
+def test_a_wait_for_a_task_ends_with_the_task(board, how):
+    """However it ends."""
+    put(board, "a", "b")
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(board.wait_for("a", wait_sec=50)))
+    waiting.start()
+    until(lambda: len(board.store._waiters) == 1)
+    ended(board, "b")
+    ended(board, "a", how)
+    waiting.join(PATIENCE_SEC)
+    assert [(task.id, task.state, task.final) for task in found] == [("a", how, True)]
+
+
+def test_a_wait_for_a_plan_ends_with_its_last_task(board):
+    """What is added meanwhile is waited for, too."""
+    put(board, "a", plan="p")
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(board.wait_for(plan="p", wait_sec=50)))
+    waiting.start()
+    until(lambda: len(board.store._waiters) == 1)
+    put(board, "b", plan="p")
+    ended(board, "a")
+    assert waiting.is_alive()
+    ended(board, "b", "cancelled")
+    waiting.join(PATIENCE_SEC)
+    [plan] = found
+    assert (plan.final, plan.counts["completed"], plan.counts["cancelled"]) == (True, 1, 1)
+
+
+def test_a_wait_for_what_does_not_end_says_how_it_stands(board):
+    """And what is over already is not waited for."""
+    put(board, "a", plan="p")
+    assert (board.wait_for("a", wait_sec=0).state, board.wait_for("a", wait_sec=0).final) == ("pending", False)
+    assert not board.wait_for(plan="p", wait_sec=0.01).final
+    ended(board, "a")
+    assert board.wait_for("a").final
+    assert board.wait_for(plan="p").final
+
+
+def test_a_wait_for_nothing_or_for_two_things_is_refused(board):
+    """And so is one for what is not there."""
+    put(board, "a", plan="p")
+    for wrong in ({}, {"task_id": "a", "plan": "p"}):
+        with pytest.raises(InvalidArgument, match="a task or a plan"):
+            board.wait_for(**wrong)
+    with pytest.raises(NotFound, match="task"):
+        board.wait_for("none")
+    with pytest.raises(NotFound, match="plan"):
+        board.wait_for(plan="none")
+
+
+def test_a_wait_for_the_end_can_be_awaited(board):
+    """For asyncio."""
+    put(board, "a")
+    ended(board, "a")
+    assert asyncio.run(board.wait_for_async("a")).final

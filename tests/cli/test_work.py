@@ -1,5 +1,6 @@
 """The work loop of a shell script."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from agentmesh import Board, Lease
 from agentmesh.cli.command import App
 from agentmesh.cli.errors import OutputError
 from agentmesh.errors import Busy
+from tests.support.boards import ended, put
 
 
 @pytest.fixture
@@ -188,3 +190,15 @@ def test_a_lease_that_can_be_neither_written_nor_given_back_is_named(call, board
     token = re.search(r"held with lease (\S+):", ran.stderr)[1]
     monkeypatch.undo()
     board.complete_task(Lease.from_token("build", token))
+
+
+@pytest.mark.parametrize(("how", "code"), [("completed", 0), ("failed", 1), ("cancelled", 1), (None, 3)])
+@pytest.mark.parametrize("what", [["a"], ["--plan", "p"]])
+def test_a_wait_tells_by_its_exit_code_how_it_ended(call, board, how, code, what):
+    """A script can go on once a task or a plan is done."""
+    put(board, "a", plan="p")
+    if how:
+        ended(board, "a", how)
+    ran = call("wait", *what, "--wait", "0", "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["final"]) == (code, how is not None)
+    assert ("1 " + (how or "pending") in call("wait", *what, "--wait", "0").stdout) == (what[0] == "--plan")

@@ -45,6 +45,7 @@ USUAL = {
     "cancel_task": {"task_id": "free", "reason": MARK},
     "reclaim_zombies": {},
     "read_events": {},
+    "wait_for": {"task_id": "held"},
     "put_entry": {"key": "k", "value": MARK, **ADA},
     "get_entry": {"key": "there"},
     "list_entries": {},

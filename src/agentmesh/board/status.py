@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agentmesh.board import breakers, records
+from agentmesh.errors import NotFound
 from agentmesh.model import STATES, PlanStatus, State, Status
 from agentmesh.store.base import Row, Transaction
 
@@ -16,17 +19,7 @@ def status(tx: Transaction) -> Status:
     pauses = tuple(records.pause(row) for row in rows)
     paused = {pause.name for pause in pauses if pause.scope == "plan"}
     storms = breakers.open_now(tx)
-    plans = tuple(
-        PlanStatus(
-            row["plan"],
-            row["workspace"],
-            _counts(row),
-            row["plan"] in paused,
-            row["retention_us"],
-            storms.get(row["plan"]),
-        )
-        for row in tx.fetch_all("tallies")
-    )
+    plans = tuple(_plan(row, row["plan"] in paused, storms) for row in tx.fetch_all("tallies"))
     pulse = tx.fetch_one("pulse", now_us=tx.now) or {}
     bounds = tx.fetch_one("event_bounds") or {}
     due = tx.fetch_one("count_due", now_us=tx.now)
@@ -47,10 +40,27 @@ def status(tx: Transaction) -> Status:
     )
 
 
+def of_plan(tx: Transaction, plan: str) -> PlanStatus:
+    """One plan of a status.
+
+    Raises:
+        NotFound: there is no such plan.
+    """
+    for found in status(tx).plans:
+        if found.plan == plan:
+            return found
+    raise NotFound("plan", plan)
+
+
 def next_instant(tx: Transaction) -> int | None:
     """When time alone changes something on the board next."""
     row = tx.fetch_one("next_instant", now_us=tx.now) or {}
     return min((at_us for at_us in row.values() if at_us is not None), default=None)
+
+
+def _plan(row: Row, paused: bool, storms: Mapping[str, int]) -> PlanStatus:  # noqa: FBT001 - as in the record
+    name = row["plan"]
+    return PlanStatus(name, row["workspace"], _counts(row), paused, row["retention_us"], storms.get(name))
 
 
 def _counts(row: Row) -> dict[State, int]:

@@ -54,6 +54,7 @@ COMMANDS: Final[dict[str, dict[str, str]]] = {
         "resume": "resume:resume",
         "next": "work:next_",
         "claim": "work:claim",
+        "wait": "work:wait",
         "heartbeat": "work:heartbeat",
         "complete": "work:complete",
         "fail": "work:fail",

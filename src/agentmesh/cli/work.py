@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from agentmesh.cli import errors
-from agentmesh.cli.command import App, command
+from agentmesh.cli.command import App, command, interruptible
 from agentmesh.cli.money import budget_left
 from agentmesh.cli.params import (
     Age,
@@ -23,9 +23,11 @@ from agentmesh.cli.records import facts, pretty
 from agentmesh.cli.screen import Line, Screen
 from agentmesh.cli.streams import need_output
 from agentmesh.cli.text import duration, instant
+from agentmesh.clock import Patience
 from agentmesh.documents import document
 from agentmesh.errors import AgentMeshError
-from agentmesh.model import FailureKind, Json, NoClaim, Task
+from agentmesh.limits import WAIT_SEC
+from agentmesh.model import FailureKind, Json, NoClaim, PlanStatus, Task
 
 if TYPE_CHECKING:
     from agentmesh.board.claim import Claim
@@ -70,6 +72,37 @@ def next_(app: App, /, agent: str, **filters: object) -> int:
 
     app.answer({"work": work} | ({"summary": why} if why else {}), people)
     return errors.OK if work else errors.NO_WORK
+
+
+@command()
+@click.argument("task", required=False)
+@click.option("--plan", metavar="NAME", help="Wait for every task of this plan, instead of for TASK.")
+@click.option("--wait", "wait_sec", metavar="SEC", type=click.FloatRange(min=0), help="Wait so many seconds at most.")
+@click.pass_obj
+def wait(app: App, /, task: str | None, plan: str | None, wait_sec: float | None) -> int:
+    """Wait until TASK, or a plan, is final; exit 0 if all is completed, 1 if it ended otherwise, 3 if time ran out."""
+    with app.open() as board, interruptible():
+        found = _waited_for(board, task, plan, wait_sec)
+    done = found.state == "completed" if isinstance(found, Task) else found.counts["completed"] == found.total
+    app.answer(document(found) | {"final": found.final}, lambda screen: screen.line(_ended(found)))
+    return errors.NO_WORK if not found.final else errors.OK if done else errors.FAILED
+
+
+def _waited_for(board: Board, task: str | None, plan: str | None, wait_sec: float | None) -> Task | PlanStatus:
+    """What was waited for, in calls of the longest wait that the board takes."""
+    patience = None if wait_sec is None else Patience(int(wait_sec * 1_000_000))
+    while True:
+        left_sec = WAIT_SEC if patience is None else min(patience.left_sec, WAIT_SEC)
+        found = board.wait_for(task, plan=plan, wait_sec=left_sec)
+        if found.final or (patience is not None and patience.left_sec <= 0):
+            return found
+
+
+def _ended(found: Task | PlanStatus) -> str:
+    if isinstance(found, Task):
+        return f"{found.id} is {found.state}."
+    told = ", ".join(f"{number} {state}" for state, number in found.counts.items() if number)
+    return f"Plan {found.plan}: {told or 'no tasks'}."
 
 
 @command()

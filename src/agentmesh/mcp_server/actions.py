@@ -206,6 +206,13 @@ def read_events(call: Call, arguments: Arguments) -> Document:
     return {"events": shown, "cursor": shown[-1]["seq"] if shown else after}
 
 
+def wait_for(call: Call, arguments: Arguments) -> Document:
+    """Wait until a task or a plan is final."""
+    wait_sec = arguments.pop("wait_sec", 0)  # a call that does not say so does not wait
+    found = call.board.wait_for(**arguments, wait_sec=wait_sec, cancel=call.given_up)
+    return document(found) | {"final": found.final}
+
+
 def put_entry(call: Call, arguments: Arguments) -> Document:
     """Write an entry; bytes come as base64, which their content type tells from JSON."""
     value = arguments.pop("value")

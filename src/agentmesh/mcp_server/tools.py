@@ -281,6 +281,14 @@ TABLE: Final = (
         EYES,
     ),
     Tool(
+        "wait_for",
+        "Wait until a task, or all of a plan, is final.",
+        (Argument("task_id"), Argument("plan"), Argument("wait_sec", "number", "at most 50")),
+        actions.wait_for,
+        READS,
+        LEAD,
+    ),
+    Tool(
         "put_entry",
         "Put a value on the shared blackboard.",
         (

@@ -66,6 +66,11 @@ class Task:
     payload: Json = None
     result: Json = None
 
+    @property
+    def final(self) -> bool:
+        """Whether it has ended: completed, failed or cancelled."""
+        return self.state in FINAL
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -199,6 +204,11 @@ class PlanStatus:
     def total(self) -> int:
         """All tasks of the plan."""
         return sum(self.counts.values())
+
+    @property
+    def final(self) -> bool:
+        """Whether every task of the plan is."""
+        return all(count == 0 for state, count in self.counts.items() if state not in FINAL)
 
 
 @dataclass(frozen=True, slots=True)

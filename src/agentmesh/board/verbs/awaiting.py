@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
+from agentmesh import limits
 from agentmesh.board.claim import Claim
 from agentmesh.board.verbs.holding import Holding
 from agentmesh.board.verbs.reading import Reading
 from agentmesh.board.waits import Cancel
 from agentmesh.errors import LeaseLost
 from agentmesh.loading import loading
-from agentmesh.model import Event, NoClaim
+from agentmesh.model import Event, NoClaim, PlanStatus, Task
 
 T = TypeVar("T")
 
@@ -78,6 +79,19 @@ class Awaiting(Holding, Reading):
         """
         return await self._awaited(
             lambda cancel: self.events(after, limit=limit, wait_sec=wait_sec, cancel=cancel), lambda _: None
+        )
+
+    async def wait_for_async(
+        self, task_id: str | None = None, *, plan: str | None = None, wait_sec: float = limits.WAIT_SEC
+    ) -> Task | PlanStatus:
+        """Wait until a task or every task of a plan is final: `wait_for` for asyncio, with the same arguments.
+
+        Raises:
+            NotFound: there is no such task or plan (`Pruned` if the task was there).
+            ResourcesExhausted: the system has no thread left for the call.
+        """
+        return await self._awaited(
+            lambda cancel: self.wait_for(task_id, plan=plan, wait_sec=wait_sec, cancel=cancel), lambda _: None
         )
 
     async def _awaited(self, work: Callable[[Cancel], T], undo: Callable[[T], None]) -> T:

@@ -11,7 +11,7 @@ from agentmesh.board.lookup import task_row
 from agentmesh.board.picking import Ask
 from agentmesh.board.specs import task_name
 from agentmesh.board.verbs.base import Verbs
-from agentmesh.errors import CursorExpired
+from agentmesh.errors import CursorExpired, InvalidArgument
 from agentmesh.model import (
     OPERATOR,
     STATES,
@@ -21,6 +21,7 @@ from agentmesh.model import (
     Finding,
     Note,
     Page,
+    PlanStatus,
     State,
     Status,
     Task,
@@ -156,6 +157,52 @@ class Reading(Verbs):
             for_tasks=False,
             cancel=cancel,
         )
+
+    def wait_for(
+        self,
+        task_id: str | None = None,
+        *,
+        plan: str | None = None,
+        wait_sec: float = limits.WAIT_SEC,
+        cancel: waits.Cancel | None = None,
+    ) -> Task | PlanStatus:
+        """Wait until a task is final, or every task of a plan is; how it then stands, which `final` tells.
+
+        Args:
+            task_id: the task to wait for.
+            plan: the plan to wait for, instead of a task; what is added to it meanwhile is waited for, too.
+            wait_sec: how long to wait at most.
+            cancel: asked at each wake-up; true ends the wait.
+
+        Raises:
+            NotFound: there is no such task or plan (`Pruned` if the task was there).
+            InvalidArgument: neither a task nor a plan is named, or both are.
+        """
+        if (task_id is None) == (plan is None):
+            raise InvalidArgument("task_id", "name a task or a plan, and not both")
+        if task_id is not None:
+            task_name("task_id", task_id)
+        name = None if plan is None else limits.name("plan", plan)
+        wait_us = limits.duration_us("wait_sec", wait_sec, (0, limits.WAIT_SEC))
+        seen: list[Task | PlanStatus] = []
+
+        def look(tx: Transaction) -> Task | PlanStatus:
+            return status.of_plan(tx, name) if name is not None else tasks.get(tx, task_id or "")
+
+        def over() -> bool:
+            seen[:] = [self._store.read(look)]
+            return seen[0].final
+
+        waits.until(
+            self._store,
+            over,
+            wait_us,
+            next_due=lambda: None,
+            worth_asking=lambda: True,
+            for_tasks=False,  # a place in the queue for tasks would swallow wake-ups that are meant for claims
+            cancel=cancel,
+        )
+        return seen[0]
 
     def check(self) -> list[Finding]:
         """What the rows say of each promise: held, violated, or not observable here."""
