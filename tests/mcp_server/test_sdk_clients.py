@@ -131,7 +131,7 @@ async def test_all_tools_are_listed(connect):
     """With schemas that every client understands."""
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert len(tools) == 29
+        assert len(tools) == 30
         assert tools["claim_task"].input_schema["required"] == ["agent_id"]
         assert tools["list_tasks"].annotations.read_only_hint is True
         assert tools["cancel_task"].annotations.destructive_hint is True
